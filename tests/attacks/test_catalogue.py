@@ -4,14 +4,7 @@ import re
 
 import pytest
 
-from mpcsim.attacks.catalogue import (
-    ATTACKS,
-    FAMILIES,
-    NOT_APPLICABLE,
-    REMARKS,
-    ROWS,
-    uncovered,
-)
+from mpcsim.attacks.catalogue import ATTACKS, FAMILIES, NOT_APPLICABLE, REMARKS, ROWS, uncovered
 from mpcsim.attacks.model import Effect, Verdict, observe
 from mpcsim.errors import Reason
 

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import Cell, Effect, aborted, broken, harmless, refused, waiting
-from mpcsim.attacks.picture import OTHER, SERIOUS, at_a_glance, words
+from mpcsim.attacks.model import Cell, Effect, aborted, broken
+from mpcsim.attacks.picture import OTHER, SERIOUS, at_a_glance
 from mpcsim.attacks.report import Matrix
 from mpcsim.errors import InRound, Reason
 from tests.helpers.pictures import check_texts, hues, written
 
 ABORTED = aborted(Reason.SHARE_INCONSISTENT, InRound(4, "finish"), culprits=[2])
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (ABORTED, "aborts, names 2; ban"),
-        (aborted(Reason.ECHO_MISMATCH, InRound(2, "deal")), "aborts, names nobody; retry"),
-        (waiting([2]), "waits, says for whom"),
-        (refused(), "refused before it starts"),
-        (harmless(), "completes; nothing gained"),
-        (broken(Effect.KEY), "private key recovered"),
-    ],
-)
-def test_words(found, said):
-    assert words(found) == said
 
 
 def test_every_effect_has_its_words():

@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.attacks import report
-from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE
-from mpcsim.attacks.model import Cell, Effect, Finding, Verdict, broken, harmless, observe
+from mpcsim.attacks.catalogue import ATTACKS
+from mpcsim.attacks.model import Cell, Effect, Finding, Verdict, broken, harmless
 from mpcsim.attacks.selection import selected
 from mpcsim.cli import main
 from mpcsim.errors import InRound, UsageError
-
-FEW = tuple(attack for attack in ATTACKS if attack.id in ("D1", "P4"))
 
 
 def as_promised():
@@ -45,22 +43,9 @@ def test_a_missing_cell_is_missed():
     assert "Missing cells" in report.as_text(matrix)
 
 
-def test_a_row_that_nothing_covers_is_two_missing_cells(monkeypatch):
-    fewer = {row: why for row, why in NOT_APPLICABLE.items() if row != "S14"}
-    monkeypatch.setattr(report, "uncovered", lambda: ["S14"])
-    monkeypatch.setattr(report, "NOT_APPLICABLE", fewer)
-    matrix = report.collect(as_promised())
-    assert matrix.missing == ("S14 (check on)", "S14 (check off)")
-    assert not matrix.complete
-
-
 @pytest.mark.parametrize(
     "found",
-    [
-        harmless(),
-        broken(Effect.LEAK),
-        Finding(Verdict.ERROR, shown="KeyError: 'x'"),
-    ],
+    [harmless(), broken(Effect.LEAK), Finding(Verdict.ERROR, shown="KeyError: 'x'")],
     ids=str,
 )
 def test_an_unexpected_cell_is_shown_with_what_was_expected(found):
@@ -88,16 +73,6 @@ def test_an_aborted_cell_counts_only_with_the_right_culprit_step_and_consequence
     ):
         assert not Cell(rogue, True, replace(right, **change)).as_expected
     assert Cell(rogue, True, replace(right, shown="whatever")).as_expected
-
-
-def test_an_entry_that_raises_is_an_unexpected_cell():
-    def fails(build):
-        raise KeyError("oops")
-
-    cell = observe(replace(FEW[0], play=fails), check_on=True)
-    assert cell.observed.verdict is Verdict.ERROR
-    assert "KeyError" in cell.observed.shown
-    assert not cell.as_expected
 
 
 def test_files_and_status(tmp_path, capsys):
@@ -129,24 +104,7 @@ def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
     assert "no such directory" in capsys.readouterr().err
 
 
-@pytest.mark.soak
-def test_the_whole_command(capsys):
-    assert main(["attacks"]) == 0
-    count = 2 * len(ATTACKS)
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == f"{count} of {count} cells are as they must be"
-
-
 # ---------------------------------------------------------------------- some of them, and one's own
-
-
-def test_which_are_run():
-    assert selected() is ATTACKS
-    assert [attack.id for attack in selected(["O2"])] == [
-        attack.id for attack in ATTACKS if "O2" in attack.rows
-    ]
-    twice = selected(["d1", "rogue key", "D1"])
-    assert [attack.id for attack in twice] == ["D1"]
 
 
 @pytest.mark.parametrize(

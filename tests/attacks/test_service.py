@@ -1,23 +1,15 @@
 """The compromise matrix: every row of the table, every attack that is known, as documented."""
 
-import argparse
-import json
 from dataclasses import replace
 
 import pytest
 
 from mpcsim.attacks.service import report
 from mpcsim.attacks.service.builds import PRODUCT
-from mpcsim.attacks.service.catalogue import (
-    CELLS,
-    ENTRIES,
-    FAMILIES,
-    NAMED,
-    uncovered,
-)
+from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, uncovered
 from mpcsim.attacks.service.findings import Finding, Verdict
 from mpcsim.attacks.service.model import Cell, observe
-from mpcsim.attacks.service.table import BY_ID, COLUMNS, ROWS, Goal
+from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 from tests.helpers.repo import ROOT
 
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
@@ -79,17 +71,6 @@ def test_entries_say_what_the_table_says():
             assert entry.refused, entry.id
 
 
-def test_entries_are_complete():
-    ids = [entry.id for entry in ENTRIES]
-    assert len(ids) == len(set(ids))
-    for entry in ENTRIES:
-        assert entry.name
-        assert entry.cells
-        assert {row for row, _ in entry.cells} <= set(BY_ID)
-        assert bool(entry.check) == bool(entry.says), entry.id
-        assert entry.refused or entry.research is None, entry.id
-
-
 def test_what_a_research_build_replaces_is_its_own():
     """The product refuses as before, after all that."""
     for entry in REFUSED[:3]:
@@ -110,14 +91,6 @@ def as_promised():
         if entry.research is not None:
             cells.append(Cell(entry, entry.research(), (possible,)))
     return cells
-
-
-def test_a_complete_matrix():
-    matrix = report.collect(as_promised())
-    assert matrix.complete
-    total = len(ENTRIES) + len(REFUSED)
-    assert matrix.summary() == f"{total} of {total} runs are as documented"
-    assert "NOT AS DOCUMENTED" not in report.as_markdown(matrix)
 
 
 def test_a_missing_run_is_missed():
@@ -148,13 +121,6 @@ def test_a_refusal_that_does_not_come_or_comes_from_elsewhere_is_not_as_document
     assert "**NOT AS DOCUMENTED**" in report.table(matrix)
 
 
-def test_an_attack_that_should_be_possible_and_is_not_is_not_as_documented():
-    cells = as_promised()
-    at = next(i for i, cell in enumerate(cells) if not cell.entry.refused)
-    cells[at] = replace(cells[at], findings=(Finding(Verdict.REFUSED, "no such key"),))
-    assert not report.collect(cells).complete
-
-
 def test_an_entry_that_raises_is_a_cell():
     def fails(stage):
         raise KeyError("oops")
@@ -162,23 +128,6 @@ def test_an_entry_that_raises_is_a_cell():
     cell = observe(replace(ENTRIES[0], play=fails))
     assert cell.observed.verdict is Verdict.ERROR
     assert not cell.as_expected
-
-
-def test_files_and_status(tmp_path, capsys):
-    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
-    options = argparse.Namespace(json=data, markdown=table)
-    few = [entry for entry in ENTRIES if entry.id in ("second key", "two of three")]
-    assert report.perform(options, few) == 1
-    out = capsys.readouterr().out.splitlines()
-    assert out[-1].startswith("2 of ")
-    found = json.loads(data.read_text())
-    ran = {entry["id"]: entry["runs"] for entry in found["entries"] if entry["runs"]}
-    assert {name: [run["verdict"] for run in runs] for name, runs in ran.items()} == {
-        "second key": ["REFUSED"],
-        "two of three": ["POSSIBLE"],
-    }
-    assert [row["id"] for row in found["rows"]] == [row.id for row in ROWS]
-    assert "| two of three: " in table.read_text()
 
 
 def test_the_readme_has_the_table_that_the_command_prints():

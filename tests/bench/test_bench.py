@@ -7,17 +7,10 @@ import nbformat
 import pytest
 
 from mpcsim.bench import notebooks, rest
-from mpcsim.bench.protocols import call_figures, calls
+from mpcsim.bench.protocols import call_figures
 from mpcsim.bench.report import TARGETS
-from mpcsim.bench.simulator import (
-    engine_figures,
-    forwarding_figures,
-    key_generation_graph,
-    samples_per_s,
-    table,
-)
-from mpcsim.bench.starting import BROKEN_OFF, TARGETS_S, fill, starting_figures
-from mpcsim.bench.starting import table as starting_table
+from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
+from mpcsim.bench.starting import BROKEN_OFF, fill
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.service import open_gateway
@@ -73,25 +66,6 @@ def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
     assert rest.reached(case, rest.call_ms(found, "virtual", drawn))
 
 
-def test_the_table_of_rest_calls():
-    virtual = {f"{case.name}_virtual_ms": 1000.0 for case in rest.CASES}
-    lines = rest.table(virtual | {"secp256k1_real_ms": 1037.2}).splitlines()
-    assert len(lines) == 1 + len(rest.CASES)
-    (full,) = [line for line in lines if line.startswith("secp256k1  ")]
-    assert full.split() == ["secp256k1", "1000.0", "1037", "5.0"]
-    assert sum("NOT reached" in line for line in lines) == len(rest.TARGETS) + len(rest.TARGET_MS)
-
-
-def test_what_counts_as_a_call():
-    """Python functions and those written in C, whatever they are called by."""
-
-    def python():
-        return len("abc")
-
-    assert calls(python) == 2
-    assert calls(lambda: python() + python()) == 5
-
-
 def test_a_signature_keeps_to_its_calls():
     """A count, not a timing: it is the same on every machine with this version of Python."""
     figures = call_figures()
@@ -107,12 +81,6 @@ def test_simulator_figures():
     assert len(graph.messages) == 3 * 12
     assert samples_per_s(graph, network, 100) > 0
     assert "des_us_per_message" in table(figures)
-
-
-def test_figures_of_forwarding():
-    figures = forwarding_figures()
-    assert [round(ms, -1) for ms in figures.values()] == [600, 500]
-    assert "sign_50ms_hops_stream_ms" in table(figures)
 
 
 def test_a_filled_gateway(tmp_path):
@@ -135,14 +103,6 @@ def test_a_filled_gateway(tmp_path):
                     assert len({share.key_id for share in held}) == 1
                 else:
                     assert held == [None, None, None]
-
-
-@pytest.mark.soak
-def test_starting_figures():
-    figures = starting_figures(2, runs=1)
-    assert figures.keys() >= TARGETS_S.keys()
-    assert figures["gateway_start_keys"] == 2
-    assert "gateway_start_crashed_s" in starting_table(figures)
 
 
 def test_notebooks_are_timed(tmp_path):

@@ -6,17 +6,12 @@ import math
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from mpcsim import Deployment, Network, Workload
 from mpcsim.capacity import (
-    Bursts,
-    Client,
     Overloaded,
     Part,
-    Pauses,
-    Profile,
     Reshares,
     Run,
     Steady,
@@ -26,7 +21,6 @@ from mpcsim.capacity import (
     sensitivity,
 )
 from mpcsim.capacity.costs import Costs
-from mpcsim.capacity.results.parts import PARTS
 from mpcsim.errors import UsageError
 from mpcsim.sim.trace import Trace
 from tests.helpers.made_up_costs import made_up
@@ -73,16 +67,6 @@ def test_a_calm_run_says_so(calm: Run) -> None:
     assert "sign secp256k1: p50" in str(calm)
 
 
-def test_parts_add_up_to_latencies(calm: Run) -> None:
-    whole = sum(calm.made_of().values())
-    means = [window.latency[0].mean for window in calm.collector.windows]
-    weights = [window.latency[0].count for window in calm.collector.windows]
-    assert whole == pytest.approx(np.average(means, weights=weights))
-    assert calm.made_of().keys() == set(PARTS)
-    assert sum(calm.made_of(0.01).values()) > calm.percentile(99).ms
-    assert sum(calm.made_of(1.0).values()) < sum(calm.made_of(0.1).values())
-
-
 def test_percentiles_have_intervals_that_shrink(calm: Run) -> None:
     short = calm.percentile(50, between_s=(6.0, 18.0))
     long = calm.percentile(50)
@@ -117,57 +101,6 @@ def test_places_over_time(flood: Run) -> None:
     assert waiting.is_monotonic_increasing
     assert waiting.iloc[-1] > 5_000
     assert flood.table()["done"].sum() == flood.outcomes()["done"]
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"client": Client(timeout_s=0.055)}, "callers run out of time"),
-        ({"users": 20}, "calls are refused because their keys are in use"),
-        ({"events": (Pauses(30.0, "gateway", 5.0),), "client": Client(timeout_s=1)}, "callers run"),
-    ],
-)
-def test_what_breaks_first(changed: dict[str, object], said: str) -> None:
-    assert f"What breaks first: {said}" in run(**changed).first_to_break
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(
-    ("share", "said"),
-    [(1.0, "too many keys are made"), (0.0, "calls are refused because their keys are in use")],
-)
-def test_refusals_are_told_apart_by_who_refuses(
-    share: float, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Limits are counted a millisecond, windows last seconds, attempts are counted."""
-    found = run(users=20)
-    refused = np.array([window.attempts.sum(axis=0)[1] for window in found.collector.windows])
-    assert refused.sum() > 100
-    a_ms = share * refused / (1000 * np.diff(found.edges_s))
-    gauges = found.gauges._replace(limit_refusals=a_ms[:, None])
-    monkeypatch.setitem(found.__dict__, "gauges", gauges)  # a cached property
-    assert found.first_to_break.startswith(f"What breaks first: {said}")
-
-
-@pytest.mark.soak
-def test_the_first_tenth_of_a_run_is_no_part_of_its_percentiles() -> None:
-    """A flood of two seconds begins a minute; whoever asks about all of it is told all of it."""
-    rates = (1.5 * MOST, *[0.1 * MOST] * 29)  # two seconds each
-    found = run(Profile(rates, lasting_s=60.0), client=Client(timeout_s=1.0))
-    assert found.percentile(99).ms < 200
-    assert found.percentile(99, between_s=(0.0, 60.0)).ms > 500
-
-
-@pytest.mark.soak
-def test_recovery_is_timed() -> None:
-    burst = Bursts(0.5 * MOST, 1.5 * MOST, lasting_s=10, first_s=40)
-    patient = run(burst, seconds=120)
-    # Ten seconds of half the capacity too much are worked off by half of the capacity.
-    assert patient.recovered_s(50) == pytest.approx(10, abs=4)
-    again = Client(timeout_s=0.5, attempts=5, pause_s=0.5, jitter=1)
-    storm = run(replace(burst, per_s=0.7 * MOST), seconds=120, client=again)
-    assert storm.recovered_s(50) == math.inf
-    assert storm.goodput_per_s(1_000, (100, 120)) < 0.1 * MOST
 
 
 def test_resharing_starves_signing_and_a_limit_helps() -> None:

@@ -64,12 +64,6 @@ def test_as_many_come_as_should_and_independently(per_s: float) -> None:
     assert (np.diff(times) >= 0).all()
 
 
-def test_the_same_seed_gives_the_same_times() -> None:
-    one, same, other = (drawn(Steady(10.0), 0.0, 60.0, seed, 0) for seed in (1, 1, 2))
-    assert (one == same).all()
-    assert len(one) != len(other) or (one != other).any()
-
-
 def test_times_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "calls.csv"
     path.write_text("when,who\n100.5,a\n101,b\n103.25,a\n")
@@ -95,13 +89,6 @@ def test_bad_files_are_told(tmp_path: Path, text: str, said: str) -> None:
     path.write_text(text)
     with pytest.raises(UsageError, match=said):
         Times.of_csv(path)
-
-
-def test_a_column_that_is_not_there(tmp_path: Path) -> None:
-    path = tmp_path / "calls.csv"
-    path.write_text("when\n1\n")
-    with pytest.raises(UsageError, match="no column 'at': when"):
-        Times.of_csv(path, "at")
 
 
 @pytest.mark.parametrize(

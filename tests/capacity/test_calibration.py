@@ -4,26 +4,23 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mpcsim.capacity.calibration import reading, twin
+from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.calibrating import calibrate
 from mpcsim.capacity.calibration.fitting import Observed, entries, solved, stages
 from mpcsim.capacity.calibration.measuring import measuring, metered
-from mpcsim.capacity.calibration.scheduling import scheduling
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
-from mpcsim.capacity.costs import LATER, Scheduling, Stage
+from mpcsim.capacity.costs import LATER, Stage
 from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
 from mpcsim.capacity.recording import recorded
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
 from mpcsim.sim.replay import MessageGraph, Packet, Step
 from mpcsim.sim.replay.steps import GATEWAY
-from tests.helpers.made_up_costs import made_up
 from tests.helpers.processes import until
 
 ADDRESSES = {
@@ -198,14 +195,6 @@ def test_what_turns_cost_is_found_again(turn, cold):
         assert said == pytest.approx(sum(cpu.values()), rel=0.01)
 
 
-def test_nothing_costs_less_than_nothing():
-    one = observed(10.0, -0.3, -1.0)  # more under load
-    found = solved([one], paces(one), 40.0)
-    assert found.turn_ms["node"] == found.cold_ms["node"] == 0
-    mean = np.mean([cpu["node"] for cpu in one.cpu_ms.values()])
-    assert found.own_ms["sign secp256k1", "node"] == pytest.approx(mean, rel=0.01)
-
-
 def test_what_the_meters_do_not_see_is_shared_out():
     one = observed(20.0, 0.3, 1.0)
     found = solved([one], paces(one), 40.0)
@@ -229,46 +218,7 @@ def test_what_the_meters_do_not_see_is_shared_out():
     assert loop.mean_ms == pytest.approx(after.mean_ms)
 
 
-def test_meters_that_saw_more_are_taken_to_be_slow_in_all_that_they_saw():
-    one = observed(4.8, 0.0, 0.0)
-    made = stages(one, solved([one], paces(one), 40.0))
-    loop, _, thread, after = made["request 1 client → gateway"]
-    assert (loop.mean_ms, after.mean_ms) == pytest.approx((0.4, 0.4))
-    assert thread.mean_ms == pytest.approx(4.0)
-
-
-@pytest.mark.soak
-def test_chances_are_found_with_which_as_many_calls_are_served():
-    name = "sign ed25519"
-    known = replace(made_up(name), scheduling=Scheduling(1.0, 0.0, 0.0))
-    loads = [Load(1), Load(3), Load(12)]
-
-    def per_s(costs):
-        return {
-            load: twin.predict(recorded(name), costs, load, 2, calls=400).per_s for load in loads
-        }
-
-    measured = per_s(known)
-    found = scheduling(recorded(name), known, measured, 2, calls=400)
-    again = per_s(replace(known, scheduling=found))
-    without = per_s(replace(known, scheduling=Scheduling()))
-    assert without[Load(3)] > 1.1 * measured[Load(3)]
-    for load, each in measured.items():
-        assert again[load] == pytest.approx(each, rel=0.06)
-
-
 # ---------------------------------------------------------------------- recorded operations
-
-
-def test_turns_are_those_of_the_gateways_queues():
-    sign = recorded("sign ed25519")
-    (turn,) = sign.turns
-    assert turn.of == "signing at operator"
-    assert turn.takes == turn.refuses == "request 1 client → gateway"
-    assert turn.gives == "answer to request 1 gateway → operator"
-    assert turn.waiting == 0
-    assert recorded("validate share").turns == ()
-    assert recorded("sign ed25519") is sign
 
 
 def test_an_unknown_operation_is_refused():

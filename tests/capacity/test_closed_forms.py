@@ -5,7 +5,7 @@ Every run has a fixed seed, so that none fails by chance; that the intervals are
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -105,21 +105,6 @@ def erlang_b(servers: int, load: float) -> float:
 # ---------------------------------------------------------------------- open queues
 
 
-def test_m_m_1() -> None:
-    load = 0.7
-    ran = finish(made(at_the_node(exponential(1.0)), poisson(load, 2 * CALLS, 1)))
-    within(ran.took, 1 / (1 - load), 0.06)
-    # The time in such a queue is exponential itself.
-    for q in (0.5, 0.9, 0.99):
-        assert np.quantile(ran.took, q) == pytest.approx(-math.log1p(-q) / (1 - load), rel=0.06)
-    books = ran.drive.accounts()
-    node = ran.layout.groups["node"].first
-    assert books.loop_taken[node] / books.at_ms == pytest.approx(load, rel=0.02)
-    assert books.queued[node] / books.at_ms == pytest.approx(load**2 / (1 - load), rel=0.06)
-    assert ran.column(kernel.FIXED + 1).mean() == pytest.approx(load / (1 - load), rel=0.06)
-    assert ran.column(kernel.FIXED + kernel.ROLES + 1).mean() == pytest.approx(1.0, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("kind", "times", "load", "calls", "seed", "expected", "widest"),
     [
@@ -172,13 +157,6 @@ def at_once(*due_ms: float) -> Iterator[tuple[float, Any]]:
     yield math.inf, (np.array(due_ms), np.zeros(count, int), np.arange(count))
 
 
-def test_others_have_their_turns_between_two_of_a_message() -> None:
-    whole = at_the_node(constant(2.0))
-    halves = divided(whole, [("loop", 0.5), ("loop", 0.5)])
-    assert finish(made(whole, at_once(0.0, 0.25))).took == pytest.approx([2.0, 3.75])
-    assert finish(made(halves, at_once(0.0, 0.25))).took == pytest.approx([3.0, 3.75])
-
-
 def test_nobody_waits_for_what_is_done_later_but_who_comes_next() -> None:
     service = divided(at_the_node(constant(2.0)), [("loop", 0.5), ("later loop", 0.5)])
     ran = finish(made(service, at_once(0.0, 0.25, 2.5)))
@@ -196,10 +174,7 @@ def test_nobody_waits_for_what_is_done_later_but_who_comes_next() -> None:
     ],
 )
 def test_who_wakes_up_where(
-    scheduling: Scheduling,
-    took: float,
-    waited: tuple[float, float],
-    worked: tuple[float, float],
+    scheduling: Scheduling, took: float, waited: tuple[float, float], worked: tuple[float, float]
 ) -> None:
     """The gateway wakes both MPC nodes: on cores of their own, or on its own one after the
     other, where who has less to do may go first."""
@@ -440,18 +415,6 @@ def test_a_dead_replica_takes_its_calls_with_it() -> None:
     assert (processes["lives"][[2, 3]] == 1).all()
 
 
-def test_nobody_answers_while_the_only_one_is_dead() -> None:
-    ran = finish(
-        made(at_the_node(constant(1.0)), poisson(0.1, 3000, 12), events=[Dies(5.0, back_s=2.0)])
-    )
-    began, outcome = ran.column(kernel.BEGAN), ran.column(kernel.OUTCOME)
-    away = (began > 5_000) & (began < 7_000)
-    assert away.any()
-    assert (outcome[away] == kernel.BROKEN).all()
-    assert not ran.took[away].any()
-    assert (outcome[~away] != kernel.DONE).sum() <= 2  # those that it was at
-
-
 def test_a_deployment_loses_nothing_where_there_are_two() -> None:
     deployment = Deployment(Network.star(4.0), Part(1, replicas=2, workers=2))
     ran = made(
@@ -528,17 +491,6 @@ def test_attempts_follow_each_other_at_growing_distances() -> None:
     assert (ran.column(kernel.FINAL).reshape(50, 4) == [0, 0, 0, 1]).all()
 
 
-def test_jitter_takes_part_of_a_pause() -> None:
-    client = Client(attempts=2, pause_s=0.1, jitter=0.5)
-    ran = finish(
-        made(at_the_node(constant(1.0)), poisson(0.01, 500, 17), client=client, events=[Dies(0.0)])
-    )
-    pauses = np.diff(ran.column(kernel.BEGAN).reshape(500, 2))
-    assert 50.0 < pauses.min() < 52.0
-    assert 98.0 < pauses.max() < 100.0
-    assert pauses.mean() == pytest.approx(75.0, rel=0.03)
-
-
 def test_callers_give_up_and_the_service_goes_on() -> None:
     client = Client(timeout_s=0.002)
     ran = finish(made(at_the_node(constant(3.0)), poisson(0.1, 300, 18), client=client))
@@ -576,27 +528,6 @@ def test_a_busy_key_is_refused_or_waited_for() -> None:
     patient = everywhere(queue=(1000, 1e6))
     all_ = finish(made(patient, poisson(0.2, 1000, 20, users=1), users=1))
     assert (all_.column(kernel.OUTCOME) == kernel.DONE).all()
-
-
-def test_limits_of_what_there_is_not() -> None:
-    cases: list[tuple[Callable[[], object], str]] = [
-        (lambda: made(everywhere(), limits=[Limit(("sig",), 1)]), "unknown operation 'sig'"),
-        (
-            lambda: made(everywhere(), limits=[Limit(("sign",), 1, enters="inn")]),
-            "unknown message 'inn'; did you mean in",
-        ),
-        (
-            lambda: made(everywhere(), limits=[Limit(("sign",), 1)] * 2),
-            "sign has another one at the same message",
-        ),
-        (lambda: made(at_the_node(constant(1.0)), limits=[Limit(("work",), 1)]), "does not come"),
-        (lambda: Limit(("sign",), 0), "at_once is 0"),
-        (lambda: Limit(("sign",), 1, waiting=-1), "waiting is -1"),
-        (lambda: Limit((), 1), "operations are none"),
-    ]
-    for make, text in cases:
-        with pytest.raises(UsageError, match=text):
-            make()
 
 
 # ---------------------------------------------------------------------- slow calls

@@ -101,20 +101,6 @@ def test_counts_are_those_of_the_rows() -> None:
     )
 
 
-@pytest.mark.parametrize("k", range(len(NAMES)))
-def test_what_slow_calls_are_made_of(k: int) -> None:
-    rows = made_up_rows(3, 20_000)
-    made_of = collected(rows).made_of[k]
-    well = rows[(rows[:, kernel.OPERATION_OF] == k) & (rows[:, kernel.OUTCOME] == kernel.DONE)]
-    took = latencies(well)
-    order = np.argsort(took)
-    # In the order of the classes, and within them in any: compare where a class ends.
-    ends = np.searchsorted(took[order], ENDS_MS)
-    assert made_of[:, 0].cumsum() == pytest.approx(ends)
-    sums = np.vstack([np.zeros(len(PARTS)), parts_of(well[order]).cumsum(axis=0)])
-    assert made_of[:, 1:].cumsum(axis=0) == pytest.approx(sums[ends])
-
-
 def test_classes_hold_what_is_below_their_ends() -> None:
     took = np.geomspace(0.02, 1e6, 5_000)
     classes = class_of(took)

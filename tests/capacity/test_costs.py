@@ -45,10 +45,6 @@ def test_a_distribution_has_the_mean_and_the_tail_of_what_was_measured():
         assert np.quantile(drawn, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.08)
 
 
-def test_one_measured_time_is_a_distribution():
-    assert Stage.of("loop", np.array([2.0])).quantiles_ms == (2.0,) * POINTS
-
-
 @pytest.mark.parametrize("more", [0.7, 0.0, -0.3])
 def test_what_comes_on_top_changes_the_mean_by_that(more):
     stage = Stage.of("loop", SAMPLES, 0.5)
@@ -78,10 +74,6 @@ def test_another_machine_takes_longer_by_what_a_stage_consists_of(kind, factor):
     (back,) = there.scaled(HERE).of("sign secp256k1", "the call")
     assert back.quantiles_ms == pytest.approx(before.quantiles_ms)
     assert back.curve == pytest.approx(before.curve) or kind not in ("loop", "thread")
-
-
-def test_the_same_machine_changes_nothing():
-    assert costs().scaled(HERE) == costs()
 
 
 def test_a_file_holds_all_of_it(tmp_path):
@@ -148,9 +140,3 @@ def test_costs_of_another_version_name_the_command():
 def test_a_machine_of_nothing_is_refused():
     with pytest.raises(UsageError, match="fsync_ms"):
         Speed(1.0, 1.0, 1.0, 0.0)
-
-
-@pytest.mark.soak
-def test_this_machine_is_measured():
-    found = Speed.measured()
-    assert found.ratios(found) == {"curve": 1, "interpreter": 1, "argon2": 1, "fsync": 1}

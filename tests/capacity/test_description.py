@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 
 import pytest
@@ -50,37 +49,6 @@ def test_who_is_on_which_machine() -> None:
     assert machines["rack"] == (("operator", 1), ("institution", 1))
 
 
-def test_who_is_at_which_site() -> None:
-    assert DEPLOYMENTS["far"].sites == {
-        "caller": "client",
-        "node": "client",
-        "gateway": "gateway",
-        "operator": "operator",
-        "institution": "institution",
-    }
-    meshed = Deployment(Network.mesh(3, 5.0)).sites
-    assert meshed["gateway"] == meshed["node"]
-
-
-def test_a_deployment_in_words() -> None:
-    said = str(DEPLOYMENTS["workers"])
-    assert said.startswith("Deployment over seoul (lte)")
-    rows = dict(re.findall(r"^  (\w+) +(\d+ +\d+ +.+)$", said, re.MULTILINE))
-    assert rows["node"].split()[:2] == ["2", "3"]
-    assert rows["gateway"].split()[:2] == ["1", "2"]
-    assert "client → gateway" in said  # its directions differ
-    assert "operator - gateway" in said
-    assert "1 call; others are refused" in said
-    assert "left out on purpose: single callbacks of event loops, reads of databases" in said
-    assert "extrapolated, since the real service is not so: gateway: 2 processes" in said
-    many = str(DEPLOYMENTS["many"])
-    assert "on one machine, rack (2 cores): operator, institution" in many
-    assert "extrapolated" not in many
-    html = DEPLOYMENTS["workers"]._repr_html_()
-    assert html.count("<table") == 3
-    assert "gateway: 2 processes" in html
-
-
 @pytest.mark.few(2)
 @EVERY
 def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
@@ -108,15 +76,6 @@ def test_every_machine_is_a_box_with_its_processes(name: str, boxes: int) -> Non
         for machine in DEPLOYMENTS[name].machines:
             for part, replica in machine.replicas:
                 assert f"{part} {replica}.1" in texts
-
-
-def test_links_have_their_latency_and_processes_that_are_not_there_are_dashed() -> None:
-    figure = drawn("workers")
-    assert {"17 ms\n7.6/29.5 Mbit/s\nloss 1.00%", "0.4 ms", "116 ms"} <= set(written(figure))
-    dashed = [patch for patch in figure.axes[0].patches if patch.get_linestyle() == "--"]
-    assert len(dashed) == 2
-    assert any("Dashed" in text for text in written(figure))
-    assert not any("Dashed" in text for text in written(drawn("far")))
 
 
 def test_too_much_for_a_screen_is_refused() -> None:

@@ -34,12 +34,7 @@ def built(make, **parts):
 
 
 PARTS = built(
-    Part,
-    cores=FEW,
-    replicas=FEW,
-    workers=FEW,
-    speed=ABOVE,
-    memory_mb=ABOVE | st.just(math.inf),
+    Part, cores=FEW, replicas=FEW, workers=FEW, speed=ABOVE, memory_mb=ABOVE | st.just(math.inf)
 )
 NETWORKS = st.sampled_from(
     (

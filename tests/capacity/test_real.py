@@ -13,7 +13,7 @@ from mpcsim import Network
 from mpcsim.capacity.arrivals import Steady
 from mpcsim.capacity.costs import LATER, Costs, Kind, Scheduling, Stage
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Slows
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model import Part
 from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
@@ -93,12 +93,7 @@ class Case:
         self.deployment, self.users, self.seed, self.events = deployment, users, seed, events
         self.until_ms = seconds * 1000
         self.layout = lambda: Layout(
-            deployment,
-            self.operations,
-            made_up_costs(self.operations, factor),
-            client,
-            users,
-            seed,
+            deployment, self.operations, made_up_costs(self.operations, factor), client, users, seed
         )
         self._per_s = per_s
 
@@ -213,43 +208,12 @@ def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int])
 
 
 @pytest.mark.soak
-def test_every_key_is_recovered() -> None:
-    names = (SIGN, "recover ed25519")
-    case = Case(operations=names, events=(Reshares(0.3, 2, "ed25519"),), users=4, per_s=8.0, seed=4)
-    check_same(case, close_ms=BYTES_MS)
-
-
-@pytest.mark.soak
-def test_same_seed_same_bytes() -> None:
-    case = Case(seconds=1.0)
-    one, other, third = case.real(), case.real(), Case(seconds=1.0, seed=2).real()
-    assert one[0].tobytes() == other[0].tobytes()
-    assert one[0].tobytes() != third[0].tobytes()
-
-
-@pytest.mark.soak
 def test_other_operations() -> None:
     """Each with keys of its own: nobody asks with what was replaced meanwhile."""
     names = (SIGN, "generate ed25519", "recover ed25519", "validate password", "validate share")
     rows = check_same(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
     assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
-
-
-@pytest.mark.soak
-def test_the_other_curve() -> None:
-    names = [f"{verb} secp256k1" for verb in ("sign", "presign", "presigned", "recover")]
-    rows = check_same(Case(operations=names, users=10_000, per_s=8.0), close_ms=BYTES_MS)
-    assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
-    assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
-
-
-@pytest.mark.soak
-def test_the_same_distribution() -> None:
-    """Several hundred calls at some 60 % of what the service can do."""
-    case = Case(Deployment.on_one_machine(2, FAR), per_s=50.0, seconds=8.0, users=60, factor=1.0)
-    rows = check_same(case, close_ms=BYTES_MS)
-    assert len(rows) > 300
 
 
 def test_runs_of_either_exactness_agree() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 
-from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver import Keys
 
 from mpcsim.explorer import Explorer
 from mpcsim.sim.colours import party_colour
@@ -108,22 +108,6 @@ def test_stepping_by_mouse_and_by_keyboard(page):
 
 
 @pytest.mark.soak
-def test_a_message_shows_its_fields_and_checks(page):
-    page.message("3>1 Respond").click()
-    panel = text(page, "[role=tabpanel]:not([hidden])")
-    for part in ("40.3 kB", "sealed end to end", "Gamma_u", "for party 1 only", "still to come"):
-        assert part in panel, part
-    assert "opens under the secret" in panel
-    assert page.message("3>1 Respond").get_attribute("aria-pressed") == "true"
-    page.run("document.querySelector('.mx').focus()")
-    page.press(Keys.END)
-    page.message("3>1 Respond").click()
-    assert len(page.all(".mx-check.passed")) == 10
-    assert not page.all(".mx-check.later")
-    assert page.errors() == []
-
-
-@pytest.mark.soak
 def test_messages_by_keyboard(page):
     focus(page)
     page.press(Keys.ARROW_DOWN)
@@ -139,48 +123,6 @@ def test_messages_by_keyboard(page):
     page.press(Keys.ESCAPE)
     assert page.run("return window.model.get('selected')") == ""
     assert page.run("return document.activeElement.className") == "mx"
-
-
-@pytest.mark.soak
-def test_editing_a_field_shows_the_abort(page):
-    page.message("3>1 Respond").click()
-    page.click("[data-path='R_i']")
-    assert page.run("return document.activeElement.tagName") == "SELECT"
-    page.find(".mx-form select").send_keys("+ G")
-    page.click(".mx-form [type=submit]")
-    assert page.answer() == 1
-    assert text(page, ".mx-badge") == "✗ aborted"
-    assert "party 3 to party 1: Respond.R_i: + G" in text(page, ".mx-altered")
-    said = text(page, ".mx-abort")
-    assert "Party 1 caught it in round 4 (share)" in said
-    assert "COMMITMENT_OPENING" in said
-    assert "party 3 certainly deviated" in said
-    page.click(".mx-abort button")
-    assert "aborted in round 4 (share)" in text(page, ".mx-now")
-    assert "R_j opens the commitment of round 1" in text(page, ".mx-check.failed")
-    assert len(page.all(".mx-end.aborted:not(.hidden)")) == 1
-    assert "altered" in page.message("3>1 Respond").get_attribute("class")
-    page.run("[...document.querySelectorAll('.mx-altered button')].at(-1).click()")
-    page.answer()
-    assert text(page, ".mx-badge") == "✓ completed valid"
-    assert not page.all(".mx-altered")
-    assert page.errors() == []
-
-
-@pytest.mark.soak
-def test_new_bytes_are_checked_before_they_are_sent(page):
-    page.message("3>1 Commit").click()
-    page.click("[data-path='nonce']")
-    page.find(".mx-form select").send_keys("replace")
-    page.find(".mx-hex").send_keys("0x123")
-    page.click(".mx-form [type=submit]")
-    assert "hexadecimal" in text(page, ".mx-problem")
-    assert page.answer() == 0
-    page.find(".mx-hex").send_keys("4")
-    page.click(".mx-form [type=submit]")
-    assert page.answer() == 1
-    assert page.explorer.edits[0].argument == bytes.fromhex("1234")
-    assert text(page, ".mx-badge") == "✗ aborted"
 
 
 @pytest.mark.soak
@@ -212,52 +154,6 @@ def test_sliders_move_the_times(page):
     while page.answer():
         pass
     assert page.explorer.trace.finished_ms == slow
-
-
-@pytest.mark.soak
-def test_every_slider_goes_back(page):
-    page.click("[data-tab=timing]")
-    first = page.explorer.trace.finished_ms
-    for a, b, ms in (("client", "gateway", 70), ("institution", "gateway", 5)):
-        page.explorer.set_link(a, b, one_way_ms=ms)
-    page.answer()
-    page.run("document.querySelector('.mx-restore').click()")
-    while page.answer():
-        pass
-    assert page.explorer.trace.finished_ms == first
-    values = page.run(
-        "return [...document.querySelectorAll('[type=range][data-what=one_way_ms]')]"
-        ".map((r) => +r.value)"
-    )
-    assert values == pytest.approx([link.at_first.one_way_ms for link in page.explorer.view.links])
-
-
-@pytest.mark.soak
-def test_several_aborts_are_told_honest_parties_first(chrome, wallet, tmp_path):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 2, 3)).edit(
-        2, 3, "Commit", "nonce", "flip a bit"
-    )
-    page = Page(chrome, explorer, tmp_path)
-    first = text(page, ".mx-abort")
-    honest = [a.party for a in explorer.view.aborts if a.party != 2]
-    assert f"Party {honest[0]} caught it" in first
-    others = len(explorer.view.aborts) - 1
-    assert len(page.all("details .mx-abort")) == others
-
-
-@pytest.mark.soak
-def test_knowledge_grows(page):
-    page.click("[data-tab=knowledge]")
-    focus(page)
-    page.press(Keys.ARROW_RIGHT)
-    first = text(page, ".mx-knows")
-    assert "r_i" in first
-    assert "value not shown" in first
-    assert "R_3" not in first.split("Must never learn")[0]
-    page.press(Keys.END)
-    last = text(page, ".mx-knows").split("Must never learn")
-    assert "R_3" in last[0]
-    assert "searched for in all it received: not there" in last[1]
 
 
 @pytest.mark.soak
@@ -357,24 +253,6 @@ def test_no_label_hides_another(chrome, tmp_path, session, width, even):
 
 
 @pytest.mark.soak
-def test_a_run_of_the_past(chrome, ed_wallet, tmp_path):
-    page = Page(chrome, Explorer(ed_wallet.sign(signers=(1, 2, 3))), tmp_path)
-    page.message("1>2 Commitments").click()
-    panel = text(page, "[role=tabpanel]:not([hidden])")
-    assert "A trace holds no message bytes" in panel
-    assert "D_i = d_i * G." in panel
-    assert not page.all(".mx-edit")
-    page.click("[data-tab=timing]")
-    page.run(
-        "const r = document.querySelector('[type=range][data-what=one_way_ms]'); r.value = 90;"
-        "r.dispatchEvent(new Event('input'))"
-    )
-    assert page.answer() == 1
-    assert page.widget.problem == ""
-    assert page.explorer.trace.finished_ms > page.explorer.view.at_first_ms
-
-
-@pytest.mark.soak
 def test_a_page_that_nobody_answers_says_so(page):
     page.click("[data-tab=timing]")
     page.run(
@@ -459,61 +337,6 @@ def test_an_edit_goes_to_where_it_was_caught(chrome, wallet, tmp_path, width):
         assert page.errors() == []
 
 
-@pytest.mark.soak
-def test_an_edit_that_is_refused_goes_nowhere(page):
-    alter(page, "3>1 Respond", "R_i", "+ G")
-    page.press(Keys.HOME)
-    page.message("1>3 Commit").click()
-    page.click("[data-path='nonce']")
-    page.find(".mx-form select").send_keys("flip a bit")
-    page.run("window.model.send = (c) => window.commands.push({...c, kind: 'Nothing'})")
-    page.click(".mx-form [type=submit]")
-    assert page.answer() == 1
-    assert "no Nothing goes" in text(page, ".mx-problem")
-    assert text(page, ".mx-counter") == "step 0 of 10"
-
-
-@pytest.mark.soak
-def test_the_switch_of_the_time_axis_says_what_it_will_do(page):
-    def marks():
-        return page.run(
-            "return [...document.querySelectorAll('.mx-axis')].map((e) => e.textContent)"
-        )
-
-    switch = page.find(".mx-toggle")
-    assert switch.text == "Space events evenly"
-    assert "Now the time axis is to scale" in switch.get_attribute("title")
-    before = marks()
-    assert before[:3] == ["ms", "0", "100"]
-    switch.click()
-    assert marks() != before
-    assert switch.text == "Draw time to scale"
-    assert "Now every event has a row" in switch.get_attribute("title")
-    assert switch.get_attribute("aria-pressed") is None, "it names an action, not a state"
-    switch.click()
-    assert marks() == before
-
-
-@pytest.mark.soak
-def test_a_sign_of_the_legend_stays_beside_its_word(page):
-    """However narrow it is."""
-    apart = """
-        const found = [];
-        for (const key of document.querySelectorAll(".mx-key")) {
-          const range = document.createRange();
-          range.selectNodeContents(key.nextSibling);
-          const sign = key.getBoundingClientRect(), word = range.getBoundingClientRect();
-          const beside = word.left - sign.right;
-          const level = word.top < sign.bottom && sign.top < word.bottom;
-          if (!level || beside < 0 || beside > 12) found.push(key.nextSibling.textContent);
-        }
-        return found;
-    """
-    for width in range(330, 620, 10):
-        page.run("document.getElementById('widget').style.width = `${arguments[0]}px`", width)
-        assert page.run(apart) == [], width
-
-
 def arrows(page):
     """Of every arrow: its message, how many pixels of it no label hides, whether its tip shows."""
     return page.run(
@@ -562,10 +385,6 @@ def test_a_notice_of_an_abort_has_its_arrow(chrome, wallet, tmp_path, signers, e
         assert page.overlaps(".mx-chip-text, .mx-end text") == []
 
 
-LOSS = "[type=text][data-what=loss]"
-"""The loss of the first link, to be typed."""
-
-
 def type_in(page, selector, value):
     page.run("arguments[0].select()", page.find(selector))
     page.find(selector).send_keys(value, Keys.ENTER)
@@ -592,51 +411,6 @@ def test_numbers_are_typed(page):
     page.answer()
     assert page.explorer.view.links[0].now == page.explorer.view.links[0].at_first
     assert page.errors() == []
-
-
-@pytest.mark.soak
-def test_a_bad_number_is_told_and_changes_nothing(page):
-    page.click("[data-tab=timing]")
-    before = page.explorer.view
-    for typed, said in (
-        ("lots", "link client - gateway: loss: 'lots' is not a number"),
-        ("150", "link client - gateway: loss is 150 %: it must be at least 0 and at most 50"),
-    ):
-        assert type_in(page, LOSS, typed) == 1
-        assert said in text(page, ".mx-problem")
-        assert page.find(LOSS).get_attribute("aria-invalid") == "true"
-        assert page.find(LOSS).get_attribute("value") == typed, "to be corrected"
-        assert page.explorer.view == before
-    page.find(LOSS).send_keys(Keys.ESCAPE)
-    assert text(page, ".mx-problem") == ""
-    assert page.find(LOSS).get_attribute("value") == "0"
-    assert page.find(LOSS).get_attribute("aria-invalid") is None
-    assert page.run("return document.activeElement.className") == "mx"
-    assert page.errors() == []
-
-
-@pytest.mark.soak
-def test_losses_are_drawn_from_a_seed(page):
-    page.click("[data-tab=timing]")
-    labels = (
-        "return [...document.querySelectorAll('.mx-chip-text')].map((t) =>"
-        " t.textContent + t.getAttribute('y')).join()"
-    )
-    assert "no message waits for a lost packet" in text(page, ".mx-panel:not([hidden])")
-    seen = {}
-    type_in(page, LOSS, "10")
-    while len(seen) < 6:
-        seen[page.find(".mx-seed input").get_attribute("value")] = page.run(labels)
-        page.click(".mx-seed .mx-button")
-        assert page.answer() == 1
-    assert list(seen) == ["1", "2", "3", "4", "5", "6"]
-    [hit, *_] = [seed for seed, drawn in seen.items() if "↻" in drawn]
-    type_in(page, ".mx-seed input", hit)
-    assert page.run(labels) == seen[hit]
-    assert "these waited for lost packets" in text(page, ".mx-panel:not([hidden])")
-    page.click(".mx-panel:not([hidden]) .mx-link")
-    assert "until what was lost had been sent again" in text(page, ".mx-panel:not([hidden])")
-    assert "waited for a lost packet" in text(page, ".mx-legend")
 
 
 def heads(page):
@@ -692,36 +466,6 @@ def test_zoom_by_buttons_keys_and_wheel(page):
 
 
 @pytest.mark.soak
-def test_a_zoomed_picture_follows_the_step_and_can_be_pulled(page):
-    focus(page)
-    page.press(*"+" * 6, Keys.END)
-    line, frame = page.find(".mx-nowline line"), page.find(".mx-frame")
-
-    def inside():
-        return page.run(
-            "const f = arguments[0].getBoundingClientRect(), l = arguments[1]"
-            ".getBoundingClientRect(); return f.top + 38 <= l.top && l.top <= f.bottom",
-            frame,
-            line,
-        )
-
-    assert inside()
-    far = scrolled(page)
-    page.press(Keys.HOME, Keys.ARROW_RIGHT)
-    assert inside()
-    assert scrolled(page) < far
-    before = scrolled(page)
-    page.run("arguments[0].scrollIntoView({block: 'center'})", frame)
-    ActionChains(page.chrome).move_to_element_with_offset(
-        frame, 30 - frame.size["width"] // 2, 100
-    ).click_and_hold().move_by_offset(0, -80).release().perform()
-    assert scrolled(page) == pytest.approx(before + 80, abs=2)
-    page.press("0", Keys.PAGE_DOWN)
-    assert scrolled(page) == 0
-    assert page.errors() == []
-
-
-@pytest.mark.soak
 def test_search_by_keyboard(page):
     focus(page)
     page.press("/")
@@ -748,35 +492,6 @@ def test_search_by_keyboard(page):
     assert box.get_attribute("value") == text(page, ".mx-hits") == ""
     assert not page.all(".found, .faded")
     assert page.errors() == []
-
-
-@pytest.mark.soak
-def test_search_finds_rounds_checks_and_nothing(page):
-    page.find(".mx-query").send_keys("round 5 assemble")
-    assert text(page, ".mx-hits") == "4 found", "two steps, and two messages with a check in it"
-    assert [e.get_attribute("data-round") for e in page.all(".mx-round.found")] == ["5"]
-    page.find(".mx-query").send_keys(Keys.SHIFT, Keys.ENTER)
-    assert text(page, ".mx-counter").startswith("step 10 of 10")
-    page.press(Keys.ESCAPE)
-    page.find(".mx-query").send_keys("3>1 ot_extension_check")
-    page.press(Keys.ENTER)
-    assert page.run("return window.model.get('selected')") == "3>1 Offer"
-    assert "OT extension" in text(page, ".mx-check.found")
-    page.press(Keys.ESCAPE)
-    page.find(".mx-query").send_keys("nowhere to be found")
-    assert text(page, ".mx-hits") == "nothing found"
-    page.press(Keys.ENTER)
-    assert len(page.all(".mx-message.faded")) == 8
-    assert page.errors() == []
-
-
-@pytest.mark.soak
-def test_search_looks_again_when_the_session_changes(page):
-    page.find(".mx-query").send_keys("altered")
-    assert text(page, ".mx-hits") == "nothing found"
-    page.explorer.edit(3, 1, "Respond", "R_i", "+ G")
-    page.answer()
-    assert text(page, ".mx-hits") == "1 found"
 
 
 @pytest.mark.soak

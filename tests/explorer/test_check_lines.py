@@ -18,14 +18,7 @@ from mpcsim.protocol import Party
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.sessions import Session, run_with, session
 
-SESSIONS = (
-    "dkg-secp256k1",
-    "reshare-secp256k1",
-    "ecdsa-3",
-    "presign-3",
-    "presigned-3",
-    "frost-2",
-)
+SESSIONS = ("dkg-secp256k1", "reshare-secp256k1", "ecdsa-3", "presign-3", "presigned-3", "frost-2")
 
 
 def reasons(code: CodeType, namespace: dict[str, object]) -> Iterator[Reason]:

@@ -5,11 +5,9 @@ import sys
 
 import pytest
 
-from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.scripts import FILES, STATIC, script, style
-from tests.explorer.wallets import NETWORK
 
 LINK = {"a": "client", "b": "gateway"}
 
@@ -23,12 +21,6 @@ def tell(explorer, **command):
     explorer.widget._handle_custom_msg({"id": 7, **command}, [])
     assert explorer.widget.answered == 7
     return explorer.widget.problem
-
-
-def test_results_and_traces(wallet):
-    result = wallet.sign(signers=(1, 3))
-    assert Explorer(result).view == Explorer(result.trace).view
-    assert repr(Explorer(result)).startswith("Explorer<sign secp256k1: completed valid after")
 
 
 def test_a_figure_where_widgets_cannot_run(explorer):
@@ -69,14 +61,6 @@ def test_the_widget_does_what_it_is_told(explorer):
     assert widget.view["verdict"] == "completed valid"
     assert tell(explorer, do="link", **LINK, what="one_way_ms", value="80") == ""
     assert widget.view["finished_ms"] > widget.view["at_first_ms"]
-
-
-def test_other_times_are_no_other_messages(explorer):
-    before = explorer.widget.details
-    explorer.set_link("client", "gateway", one_way_ms=80.0)
-    assert explorer.widget.details is before
-    explorer.edit(3, 1, "Respond", "R_i", "+ G")
-    assert explorer.widget.details is not before
 
 
 def test_what_is_refused_is_said(explorer):
@@ -128,10 +112,3 @@ def test_every_file_of_the_script_comes_after_those_it_imports():
             r'^import .* from "./(.*)";$', (STATIC / name).read_text(), re.MULTILINE
         )
         assert set(needed) <= set(FILES[:at]), name
-
-
-def test_the_readme_example():
-    sim = Simulation(NETWORK, seed=1)
-    sim.generate("ed25519")
-    assert Explorer(sim.sign()).view.good
-    assert Explorer.live(sim, "sign", signers=(1, 3)).view.good

@@ -40,14 +40,6 @@ def test_the_tables_fit_the_protocols():
         assert rounds <= set(known.by_round)
 
 
-def test_knowledge_grows_with_the_rounds(session):
-    view = session.view
-    for party in view.parties:
-        names = [item.name for who, item in gained(view) if who == party.id]
-        assert len(names) == len(set(names)), "learned twice"
-        assert any(item.kind == "received" for who, item in gained(view) if who == party.id)
-
-
 def test_nobody_is_told_what_it_must_never_learn(session):
     view = session.view
     rows = [row for party in view.parties for row in view.never[str(party.id)]]
@@ -105,12 +97,6 @@ def test_secrets_show_on_request(wallet):
     assert all(own[name] for name in SECRET_KEPT["ecdsa"])
     shown = [f.value for f in explorer.details["3>1 Respond"].fields]
     assert all(shown[1:])
-
-
-def test_hidden_values_say_so(wallet):
-    view = Explorer.live(wallet, "sign", signers=(1, 3)).view
-    own = [item for _, item in gained(view) if item.kind == OWN]
-    assert all(item.value is None and item.hidden for item in own)
 
 
 def test_a_party_that_breaks_off_learns_nothing_from_that_round(wallet):

@@ -77,22 +77,6 @@ def test_a_live_session(folder, dark):
         assert errors == 0
 
 
-def test_a_wide_chart_fits_its_frame(folder):
-    """With the file browser open, on a small screen."""
-    cells = (CELLS[0], "sim.sign(signers=(1, 2, 3)).trace.sequence_diagram(gateway=True)")
-    with lab(folder, cells) as address, driver(folder / "profile", 1024, 700) as chrome:
-        page = Lab(chrome, address)
-        page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
-        page.until("return document.querySelector('.jp-OutputArea-output img')?.naturalWidth")
-        drawn, shown, needed, frame = page.run(
-            "const i = document.querySelector('.jp-OutputArea-output img');"
-            "const f = i.closest('.jp-OutputArea-output');"
-            "return [i.naturalWidth, i.clientWidth, f.scrollWidth, f.clientWidth]"
-        )
-        assert drawn > frame >= shown > 0.9 * frame, "wide, and shrunk to the width there is"
-        assert needed <= frame, "nothing is cut off"
-
-
 @pytest.mark.parametrize("trusted", [False, True])
 def test_a_notebook_that_was_run_elsewhere(folder, trusted):
     """Executed, saved, and opened again, no cell run: a figure, or the widget if it is trusted."""

@@ -8,8 +8,6 @@ import pytest
 from mpcsim import Network
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.model import as_json, details, view
-from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.explorer.rules import check_sound
 from tests.helpers import traces
 
@@ -50,15 +48,6 @@ def test_traces_with_every_kind_of_trouble(name):
     assert set(details(trace, None)) == {m.key for m in made.messages}
 
 
-@pytest.mark.parametrize("name", traces.NAMES)
-def test_traces_from_files(name):
-    """Without what the parties returned, an abort has only its text."""
-    trace = Trace(**vars(from_jsonl(to_jsonl(traces.trace(name)))))
-    made = view(trace, network=STAR)
-    check_sound(made)
-    assert not made.aborts
-
-
 def test_what_a_reader_is_told_at_each_step(wallet):
     made = Explorer.live(wallet, "sign", signers=(1, 3)).view
     first, second, third, *_, last = made.steps
@@ -97,17 +86,6 @@ def test_details_of_a_message(wallet):
     assert bare.operations == ()
 
 
-def test_unsealed_messages_of_key_generation(wallet):
-    found = Explorer.live(wallet, "generate").details
-    assert found["1>2 Reveal"].sealed is False
-    assert found["1>2 Deal"].sealed is True
-    share = next(f for f in found["1>2 Deal"].fields if f.name == "share")
-    assert share.receiver_only
-    assert share.value is None
-    offer = next(f for f in found["1>2 MultiplicationOffer"].fields)
-    assert offer.fields[0].omitted == 125
-
-
 def test_an_unknown_protocol_still_has_its_steps():
     trace = traces.trace("two-party signature")
     renamed = replace(
@@ -119,12 +97,3 @@ def test_an_unknown_protocol_still_has_its_steps():
     check_sound(made)
     assert not any(step.gained for step in made.steps)
     assert details(renamed, None)["1>3 Commit"].fields == ()
-
-
-def test_a_run_in_real_time(wallet):
-    wallet.clock = "real"
-    wallet.network = Network.star(1.0, 1.0, 1.0)
-    trace = wallet.sign(signers=(1, 3)).trace
-    explorer = Explorer(trace)
-    check_sound(explorer.view)
-    assert explorer.view.clock == "real"

@@ -2,13 +2,10 @@
 
 from itertools import combinations
 
-from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from mpcsim.explorer.overview import STATIONS, data_flow
 from mpcsim.ids import ROLES
-from mpcsim.sim.colours import party_colour
-from mpcsim.sim.figures import svg
 
 
 def words(figure):
@@ -37,14 +34,3 @@ def test_no_words_run_into_others_or_out_of_the_picture():
         assert figure.bbox.y0 <= box.y0, text.get_text()
         assert box.x1 <= figure.bbox.x1, text.get_text()
         assert box.y1 <= figure.bbox.y1, text.get_text()
-
-
-def test_a_party_has_the_colour_it_has_everywhere():
-    drawn = {text.get_text(): text for text in words(data_flow())}
-    for party in ROLES:
-        badge = drawn[str(party)].get_bbox_patch()
-        assert to_hex(badge.get_facecolor()).upper() == party_colour(party).line
-
-
-def test_the_same_picture_every_time():
-    assert svg(data_flow()) == svg(data_flow())

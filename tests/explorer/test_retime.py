@@ -9,9 +9,8 @@ from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.explorer import Explorer
 from mpcsim.explorer.retime import Retiming, relinked, seen_network
-from mpcsim.sim.network.latency import Constant, LogNormal
+from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.losses import GilbertElliott
-from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
 from tests.helpers import traces
 from tests.helpers.tiers import fast_few
@@ -24,11 +23,7 @@ def times(trace):
     ]
 
 
-OPERATIONS = {
-    "sign": {"signers": (1, 2, 3)},
-    "generate": {"curve": "ed25519"},
-    "recover": {},
-}
+OPERATIONS = {"sign": {"signers": (1, 2, 3)}, "generate": {"curve": "ed25519"}, "recover": {}}
 NETWORKS = {
     "star": Network.star(20.0, 5.0, 140.0, mbit_per_s=10, service_ms=0.5),
     "lte": Network.preset("tokyo", operator="seoul", institution="london", access="lte"),
@@ -50,27 +45,6 @@ def test_retiming_agrees_with_a_run_of_the_real_parties(wallet, operation, netwo
     assert made.network == real.network
 
 
-@pytest.mark.parametrize("name", ["two-party signature with compute", "key generation", "recovery"])
-def test_work_takes_what_it_took(name):
-    """Over the same network nothing changes at all, computing included."""
-    trace = traces.trace(name)
-    network = Network.star(20.0, 5.0, 140.0, mbit_per_s=100, service_ms=0.5 * ("key" in name))
-    made = Retiming(trace, network).over(network)
-    assert times(made) == times(trace)
-    assert [(w.party, w.round, w.start_ms, w.end_ms) for w in made.work] == [
-        (w.party, w.round, w.start_ms, w.end_ms) for w in trace.work
-    ]
-
-
-def test_slow_machines_stay_slow(wallet):
-    wallet.compute = traces.Fixed()
-    wallet.network = wallet.network.with_site("client", cpu_factor=3.0)
-    trace = wallet.sign().trace
-    assert Retiming(trace, wallet.network).over(wallet.network).finished_ms == pytest.approx(
-        trace.finished_ms
-    )
-
-
 @pytest.mark.parametrize("name", ["aborted", "dropped", "duplicated", "deadline"])
 def test_only_complete_runs_can_be_retimed(name):
     trace = traces.trace(name)
@@ -90,29 +64,6 @@ def test_the_network_that_a_run_met():
     assert dict(network.placement) == {1: "client", 3: "institution"}
     again = Retiming(trace, network).over(network)
     assert again.finished_ms == pytest.approx(trace.finished_ms)
-
-
-def test_infinite_rates_and_cold_connections_are_seen():
-    cold = seen_network(traces.trace("cold connections"))
-    assert cold.connection.cold
-    free = Explorer(traces.trace("two-party signature")).network
-    assert all(link.mbit_per_s < math.inf for link in free.links)
-
-
-def test_another_mean_keeps_the_jitter():
-    first = Network.star(LogNormal(10.0, 0.5, floor_ms=8.0), 5.0, 0.0)
-
-    def slowed(network, a, b, ms):
-        return relinked(network, first, a, b, one_way_ms=ms)
-
-    there = slowed(first, "client", "gateway", 2 * first.links[0].latency.mean_ms)
-    assert there.links[0].latency == first.links[0].latency.scaled(2.0)
-    none = slowed(there, "gateway", "client", 0.0)
-    assert none.links[0].latency == Constant(0.0)
-    back = slowed(none, "client", "gateway", first.links[0].latency.mean_ms)
-    assert back.links == first.links
-    new = slowed(first, "institution", "gateway", 7.0)
-    assert new.links[2].latency == Constant(7.0)
 
 
 def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
@@ -162,15 +113,6 @@ def test_a_bad_number_is_told_and_changes_nothing(wallet, numbers, said):
     assert explorer.view == before
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, math.nan])
-def test_a_bad_seed_is_told_and_changes_nothing(wallet, seed):
-    explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
-    before = explorer.view
-    with pytest.raises(UsageError, match="a whole number from 0 to 4294967295"):
-        explorer.set_seed(seed)
-    assert explorer.view == before
-
-
 def test_the_explorer_moves_the_times_and_goes_back(wallet):
     explorer = Explorer(wallet.sign(signers=(1, 3)), network=wallet.network)
     before = explorer.view
@@ -191,14 +133,6 @@ def test_latency_of_a_run_that_broke_off(wallet):
     quick = explorer.view
     assert quick.aborts[0].reason == slow.aborts[0].reason == "COMMITMENT_OPENING"
     assert quick.aborts[0].at_ms < slow.aborts[0].at_ms
-
-
-def test_faults_stay_what_they_are(wallet):
-    wallet.faults = (drop("Respond", sender=1),)
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
-    assert explorer.view.verdict == "stalled"
-    assert explorer.set_link("client", "gateway", one_way_ms=50.0).view.verdict == "stalled"
-    assert not explorer.view.fixed_times
 
 
 def lost(view):
@@ -244,17 +178,6 @@ def test_more_loss_loses_what_less_loss_lost(wallet):
     many = lost(explorer.set_link("client", "gateway", loss=0.2).view)
     assert few
     assert set(few) < set(many)
-
-
-def test_another_seed_changes_no_message(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
-    details, before = explorer.details, explorer.view
-    after = explorer.set_seed(99).view
-    assert explorer.details == details
-    assert after.aborts[0].reason == before.aborts[0].reason
-    assert after.finished_ms != before.finished_ms
-    assert explorer.restore_network().view.finished_ms == before.finished_ms
-    assert len(explorer.edits) == 1
 
 
 def test_a_deadline_holds_over_any_network(wallet):

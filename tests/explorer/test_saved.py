@@ -68,27 +68,6 @@ def test_it_holds_what_the_explorer_shows(wallet, tmp_path):
     assert len(page.encode()) < 2_000_000
 
 
-def test_it_begins_where_the_widget_is(wallet, tmp_path):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
-    explorer.widget.step, explorer.widget.selected = 4, "1>3 Offer"
-    held = session(saved(explorer, tmp_path))
-    assert (held["step"], held["selected"]) == (4, "1>3 Offer")
-
-
-def test_the_widget_sends_it(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
-    sent = []
-    explorer.widget.send = lambda content, buffers=None: sent.append(content)
-    explorer.widget._handle_custom_msg({"id": 1, "do": "save"}, [])
-    assert explorer.widget.problem == ""
-    [message] = sent
-    assert message["file"] == "sign-secp256k1.html"
-    assert session(message["page"])["view"]["verdict"] == "completed valid"
-    explorer.widget._handle_custom_msg({"id": 2, "do": "save", "reveal": True}, [])
-    assert "shows no secret values" in explorer.widget.problem
-    assert len(sent) == 1
-
-
 def secrets(explorer):
     """Every secret text that an explorer with ``reveal`` shows, but points: those are opened."""
     values = [g.value for s in explorer.view.steps for g in s.gained if g.kind == "own secret"]

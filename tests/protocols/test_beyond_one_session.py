@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.errors import Aborted, Blame, Consequence, InRound, InvalidEncoding, Reason, UsageError
-from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.protocol import Done, Party, Prepared, Waiting
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, reshare
@@ -126,15 +126,6 @@ def test_what_was_discarded_is_not_forgotten_with_the_shares():
     assert not KeyShare.from_bytes(stored).usable(2)
 
 
-def test_a_guard_with_nothing_in_it_goes_with_its_shares():
-    share = keys("secp256k1")[1]
-    epoch = session_id("idle")
-    stored = replace(share, record=replace(share.record, epoch=epoch)).to_bytes()
-    KeyShare.from_bytes(stored)
-    gc.collect()
-    assert (epoch, 1) not in Guard._known
-
-
 def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():
     """Not the generic one either, in a process that has never seen the failed check."""
     shares = keys("secp256k1", name="elsewhere")
@@ -178,32 +169,6 @@ def test_a_party_rolled_back_draws_other_randomness_when_it_receives_something_e
         envelopes.append(outputs)
     assert proofs[0].R != proofs[1].R
     assert envelopes[0] != envelopes[1]
-
-
-def test_resuming_replays_early_messages_in_their_order():
-    """An abort notice that came early ends the resumed party just as it ended the original."""
-    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
-    parties = {
-        i: dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(str(i))) for i in (1, 2, 3)
-    }
-    bad = Adversary(
-        parties[3], on("Deal", lambda m: replace(m, share=m.share + m.share.group.scalar(1)), {2})
-    )
-    local = LocalRun([parties[1], parties[2], bad])
-    local.start()
-    late = []
-    while local.in_flight:
-        message = local.in_flight[0]
-        if message.sender == 2 and message.send.to == 1 and message.send.kind == "Reveal":
-            late.append(local.in_flight.pop(0))
-        else:
-            local.deliver()
-    local.in_flight += late
-    local.finish()
-    for party in parties.values():
-        resumed, _ = Party.resume(DKG, party.snapshot())
-        assert resumed.outcome == party.outcome
-        assert resumed.snapshot() == party.snapshot()
 
 
 # ------------------------------------------------------------------ a relay between the parties
@@ -335,27 +300,6 @@ def test_a_second_first_message_does_not_end_a_prepared_party():
         local.deliver()
     for send in party(1, "again").start():
         assert local.parties[send.to].receive(1, send.data) == []
-    assert all(isinstance(outcome, Done) for outcome in local.finish().values())
-
-
-def test_a_dealer_that_receives_nothing_is_past_the_first_phase_once_it_has_dealt():
-    old = keys("ed25519")
-    made = {
-        i: reshare.party(
-            reshare.setup(old[1].record, (1, 2), share=old[i] if i < 3 else None, receivers=(3, 4)),
-            i,
-            session_id=bytes(32),
-            rng=SeededRng(f"pure {i}"),
-        )
-        for i in (1, 2, 3, 4)
-    }
-    local = LocalRun(made.values())
-    local.start()
-    while not any(message.send.kind == "Confirm" for message in local.in_flight):
-        local.deliver()
-    notice = made[3]._pack(255, 1, b"\0\0\0\x09MALFORMED", sealed=True)
-    assert made[1].receive(3, notice) == []
-    assert made[1].outcome is None
     assert all(isinstance(outcome, Done) for outcome in local.finish().values())
 
 

@@ -14,6 +14,7 @@ nobody is banned. Dealers of a resharing have keys from the start: there the sam
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,7 @@ from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session
 
 ACCUSER, CHEATER = 1, 2
+Cheat = Callable[[Session], Adversary]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Scenario:
     """Party 2 cheats; party 1 (or ``accuser``) finds out."""
 
     session: str
-    cheat: Callable[[Session], Adversary]
+    cheat: Cheat
     where: Where
     consequence: Consequence
     blame: Blame
@@ -64,7 +66,7 @@ class Scenario:
     detail: str = field(default="", kw_only=True)
 
 
-def altered(kind: str, change: str, to: set[int] | None = None) -> Callable[[Session], Adversary]:
+def altered(kind: str, change: str, to: set[int] | None = None) -> Cheat:
     """The cheater makes one of the changes of ``mpcsim.testing.fields``, by its name."""
 
     def cheat(s: Session) -> Adversary:
@@ -90,7 +92,7 @@ def two_versions(s: Session) -> Adversary:
     )
 
 
-def consistently(change: Callable[[Reveal], Reveal]) -> Callable[[Session], Adversary]:
+def consistently(change: Callable[[Reveal], Reveal]) -> Cheat:
     """A cheating dealer that commits to what it will reveal."""
 
     def cheat(s: Session) -> Adversary:
@@ -264,302 +266,171 @@ def attack_in_another_session(s: Session) -> Adversary:
 
 RETRY, BAN = Consequence.RETRY, Consequence.BAN
 PUBLIC, PRIVATE, NOBODY = Blame.PUBLIC, Blame.PRIVATE, Blame.NOBODY
-TRANSPORT = Blame.TRANSPORT
 NONE: frozenset[int] = frozenset()
+SUSPECT = {"suspects": frozenset({CHEATER})}
+DEAL, FINISH = InRound(3, "deal"), InRound(4, "finish")
+RESPOND, SHARE, ASSEMBLE = InRound(3, "respond"), InRound(4, "share"), InRound(5, "assemble")
+
+
+def banned(
+    session: str, cheat: Cheat, where: Where, *evidence: str, blame: Blame = PRIVATE, **more: Any
+) -> Scenario:
+    """The cheater is caught, and not worked with again."""
+    return Scenario(session, cheat, where, BAN, blame, evidence=evidence, **more)
+
+
+def unsealed(
+    session: str, cheat: Cheat, where: Where, *evidence: str, detail: str = ""
+) -> Scenario:
+    """The cheater is named on the transport's word."""
+    blame = Blame.TRANSPORT
+    return Scenario(session, cheat, where, RETRY, blame, evidence=evidence, detail=detail)
+
+
+def unnamed(session: str, cheat: Cheat, where: Where, *evidence: str, **more: Any) -> Scenario:
+    """Nobody is blamed; there may be suspects."""
+    return Scenario(session, cheat, where, RETRY, NOBODY, culprits=NONE, evidence=evidence, **more)
+
 
 SCENARIOS: dict[Reason, Scenario] = {
-    Reason.MALFORMED_MESSAGE: Scenario(
-        "frost-2",
-        malformed,
-        OnReceipt(2, "SignatureShare"),
-        BAN,
-        PUBLIC,
-        evidence=("SignatureShare",),
+    Reason.MALFORMED_MESSAGE: banned(
+        *("frost-2", malformed, OnReceipt(2, "SignatureShare"), "SignatureShare"),
+        blame=PUBLIC,
         detail="SignatureShare: truncated: 32 bytes expected at offset 32",
     ),
-    Reason.CONFLICTING_MESSAGE: Scenario(
-        "frost-3",
-        two_versions,
-        OnReceipt(2, "Commitments"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
-        suspects=frozenset({CHEATER}),
-        evidence=("Commitments",),
+    Reason.CONFLICTING_MESSAGE: unnamed(
+        *("frost-3", two_versions, OnReceipt(2, "Commitments"), "Commitments"),
+        **SUSPECT,
         detail="Commitments of round 1",
     ),
-    Reason.PEER_ABORTED: Scenario(
-        "ecdsa-3",
-        altered("Respond", ".Gamma_u + G", to={1}),
-        OnReceipt(1, "AbortNotice"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
+    Reason.PEER_ABORTED: unnamed(
+        *("ecdsa-3", altered("Respond", ".Gamma_u + G", to={1}), OnReceipt(1, "AbortNotice")),
         about=frozenset({1}),
         accuser=3,
         detail="party 1 reports GAMMA_U_MISMATCH",
     ),
-    Reason.SESSION_MISMATCH: Scenario(
-        "frost-2",
-        altered("Commitments", ".context first bit flipped"),
-        InRound(2, "sign"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
+    Reason.SESSION_MISMATCH: unnamed(
+        *("frost-2", altered("Commitments", ".context first bit flipped"), InRound(2, "sign")),
         detail="party 2 signs something else, or with other shares or signers",
     ),
-    Reason.ECHO_MISMATCH: Scenario(
-        "dkg-ed25519",
-        altered("Commit", ".nonce first bit flipped", to={1}),
-        InRound(3, "deal"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
-        suspects=frozenset({CHEATER}),
-        evidence=("Commit", "Reveal"),
+    Reason.ECHO_MISMATCH: unnamed(
+        *("dkg-ed25519", altered("Commit", ".nonce first bit flipped", to={1}), DEAL),
+        *("Commit", "Reveal"),
+        **SUSPECT,
         detail="broadcast of party 2 as seen by party 2",
     ),
-    Reason.COMMITMENT_OPENING: Scenario(
-        "dkg-ed25519",
-        altered("Reveal", ".blinding first bit flipped"),
-        InRound(3, "deal"),
-        RETRY,
-        TRANSPORT,
-        evidence=("Commit", "Reveal"),
+    Reason.COMMITMENT_OPENING: unsealed(
+        "dkg-ed25519", altered("Reveal", ".blinding first bit flipped"), DEAL, "Commit", "Reveal"
     ),
-    Reason.THRESHOLD_MISMATCH: Scenario(
-        "dkg-ed25519",
-        consistently(one_more_coefficient),
-        InRound(3, "deal"),
-        RETRY,
-        TRANSPORT,
-        evidence=("Commit", "Reveal"),
+    Reason.THRESHOLD_MISMATCH: unsealed(
+        *("dkg-ed25519", consistently(one_more_coefficient), DEAL, "Commit", "Reveal"),
         detail="3 coefficients, 2 expected",
     ),
-    Reason.PROOF_OF_KNOWLEDGE: Scenario(
-        "dkg-ed25519",
-        altered("Reveal", ".proof.z + 1"),
-        InRound(3, "deal"),
-        RETRY,
-        TRANSPORT,
-        evidence=("Commit", "Reveal"),
+    Reason.PROOF_OF_KNOWLEDGE: unsealed(
+        "dkg-ed25519", altered("Reveal", ".proof.z + 1"), DEAL, "Commit", "Reveal"
     ),
-    Reason.SHARE_INCONSISTENT: Scenario(
-        "dkg-ed25519",
-        altered("Deal", ".share + 1"),
-        InRound(4, "finish"),
-        BAN,
-        PRIVATE,
-        evidence=("Reveal", "Deal"),
+    Reason.SHARE_INCONSISTENT: banned(
+        "dkg-ed25519", altered("Deal", ".share + 1"), FINISH, "Reveal", "Deal"
     ),
-    Reason.DEGENERATE_KEY: Scenario(
-        "dkg-ed25519",
-        cancelling_key,
-        InRound(4, "finish"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
-        about=NONE,
-    ),
-    Reason.WRONG_CONSTANT_TERM: Scenario(
-        "reshare-ed25519",
-        another_constant_term,
-        InRound(3, "deal"),
-        BAN,
-        PUBLIC,
-        evidence=("Reveal",),
+    Reason.DEGENERATE_KEY: unnamed("dkg-ed25519", cancelling_key, FINISH, about=NONE),
+    Reason.WRONG_CONSTANT_TERM: banned(
+        "reshare-ed25519", another_constant_term, DEAL, "Reveal", blame=PUBLIC
     ),
     Reason.CONFIRMATION_MISMATCH: Scenario(
-        "reshare-ed25519",
-        altered("Confirm", ".digest first bit flipped"),
-        InRound(5, "activate"),
-        RETRY,
-        PRIVATE,
+        *("reshare-ed25519", altered("Confirm", ".digest first bit flipped")),
+        *(InRound(5, "activate"), RETRY, PRIVATE),
         evidence=("Confirm",),
     ),
-    Reason.CHANNEL_KEY_INVALID: Scenario(
-        "dkg-ed25519",
-        consistently(low_order_key),
-        InRound(3, "deal"),
-        RETRY,
-        TRANSPORT,
-        evidence=("Reveal",),
+    Reason.CHANNEL_KEY_INVALID: unsealed(
+        "dkg-ed25519", consistently(low_order_key), DEAL, "Reveal"
     ),
-    Reason.BASE_OT_DEGENERATE: Scenario(
-        "dkg-secp256k1",
-        annihilating_offer,
-        InRound(3, "deal"),
-        RETRY,
-        TRANSPORT,
-        evidence=("MultiplicationOffer",),
-        detail="instance 0",
+    Reason.BASE_OT_DEGENERATE: unsealed(
+        *("dkg-secp256k1", annihilating_offer, DEAL, "MultiplicationOffer"), detail="instance 0"
     ),
-    Reason.ALL_BUT_ONE_OT_CHECK: Scenario(
-        "dkg-secp256k1-k4",
-        altered("Deal", ".reply.all_but_one.digests first bit flipped"),
-        InRound(4, "finish"),
-        BAN,
-        PRIVATE,
-        evidence=("Deal",),
+    Reason.ALL_BUT_ONE_OT_CHECK: banned(
+        *("dkg-secp256k1-k4", altered("Deal", ".reply.all_but_one.digests first bit flipped")),
+        *(FINISH, "Deal"),
     ),
     Reason.OT_EXTENSION_CHECK: Scenario(
-        "ecdsa-2",
-        altered("Offer", ".offer.t first bit flipped"),
-        InRound(3, "respond"),
-        Consequence.BAN_AND_DISCARD_OT,
-        PRIVATE,
+        *("ecdsa-2", altered("Offer", ".offer.t first bit flipped"), RESPOND),
+        *(Consequence.BAN_AND_DISCARD_OT, PRIVATE),
         evidence=("Offer",),
     ),
-    Reason.SETUP_DISCARDED: Scenario(
-        "ecdsa-2, same shares",
-        attack_in_another_session,
-        InRound(3, "respond"),
-        RETRY,
-        NOBODY,
-        culprits=NONE,
+    Reason.SETUP_DISCARDED: unnamed(
+        *("ecdsa-2, same shares", attack_in_another_session, RESPOND),
         detail="party 2; reshare the key",
     ),
-    Reason.MULTIPLICATION_CHECK: Scenario(
-        "ecdsa-2",
-        altered("Respond", ".reply.mu first bit flipped"),
-        InRound(4, "share"),
-        BAN,
-        PRIVATE,
-        evidence=("Respond",),
+    Reason.MULTIPLICATION_CHECK: banned(
+        "ecdsa-2", altered("Respond", ".reply.mu first bit flipped"), SHARE, "Respond"
     ),
-    Reason.GAMMA_U_MISMATCH: Scenario(
-        "ecdsa-3",
-        altered("Respond", ".Gamma_u + G"),
-        InRound(4, "share"),
-        BAN,
-        PRIVATE,
-        evidence=("Respond",),
+    Reason.GAMMA_U_MISMATCH: banned(
+        "ecdsa-3", altered("Respond", ".Gamma_u + G"), SHARE, "Respond"
     ),
-    Reason.GAMMA_V_MISMATCH: Scenario(
-        "ecdsa-3",
-        altered("Respond", ".Gamma_v + G"),
-        InRound(4, "share"),
-        BAN,
-        PRIVATE,
-        evidence=("Respond",),
+    Reason.GAMMA_V_MISMATCH: banned(
+        "ecdsa-3", altered("Respond", ".Gamma_v + G"), SHARE, "Respond"
     ),
-    Reason.PUBLIC_KEY_MISMATCH: Scenario(
-        "ecdsa-2",
-        another_key_share,
-        InRound(4, "share"),
-        BAN,
-        PRIVATE,
-        suspects=frozenset({CHEATER}),
-        evidence=("Respond",),
+    Reason.PUBLIC_KEY_MISMATCH: banned("ecdsa-2", another_key_share, SHARE, "Respond", **SUSPECT),
+    Reason.DEGENERATE_NONCE: unnamed("ecdsa-2", cancelling_nonce, SHARE, about=NONE),
+    Reason.ZERO_DENOMINATOR: banned(
+        "ecdsa-2", annihilating_share, ASSEMBLE, "SignatureShare", **SUSPECT
     ),
-    Reason.DEGENERATE_NONCE: Scenario(
-        "ecdsa-2", cancelling_nonce, InRound(4, "share"), RETRY, NOBODY, culprits=NONE, about=NONE
+    Reason.SIGNATURE_INVALID: banned(
+        *("ecdsa-2", altered("SignatureShare", ".w_i + 1"), ASSEMBLE, "SignatureShare"), **SUSPECT
     ),
-    Reason.ZERO_DENOMINATOR: Scenario(
-        "ecdsa-2",
-        annihilating_share,
-        InRound(5, "assemble"),
-        BAN,
-        PRIVATE,
-        suspects=frozenset({CHEATER}),
-        evidence=("SignatureShare",),
-    ),
-    Reason.SIGNATURE_INVALID: Scenario(
-        "ecdsa-2",
-        altered("SignatureShare", ".w_i + 1"),
-        InRound(5, "assemble"),
-        BAN,
-        PRIVATE,
-        suspects=frozenset({CHEATER}),
-        evidence=("SignatureShare",),
-    ),
-    Reason.SIGNATURE_SHARE_INVALID: Scenario(
-        "frost-3",
-        altered("SignatureShare", ".share + 1"),
-        InRound(3, "aggregate"),
-        BAN,
-        PUBLIC,
-        evidence=("Commitments", "SignatureShare"),
+    Reason.SIGNATURE_SHARE_INVALID: banned(
+        *("frost-3", altered("SignatureShare", ".share + 1"), InRound(3, "aggregate")),
+        *("Commitments", "SignatureShare"),
+        blame=PUBLIC,
     ),
 }
 
+# With more than one peer the same deviation leaves only suspects.
+_OTHERS = {"suspects": frozenset({2, 3}), "about": frozenset({2, 3})}
+_SEVERAL = {
+    "session": "ecdsa-3",
+    "culprits": NONE,
+    "consequence": RETRY,
+    "blame": NOBODY,
+    **_OTHERS,
+}
 AMONG_SEVERAL: dict[Reason, Scenario] = {
-    # With more than one peer the same deviation leaves only suspects.
     Reason.ECHO_MISMATCH: replace(
         SCENARIOS[Reason.ECHO_MISMATCH],
         accuser=3,
         suspects=frozenset({1, 2}),
         about=frozenset({1}),
         detail="broadcast of party 2 as seen by party 1",
-    ),
-    Reason.PUBLIC_KEY_MISMATCH: replace(
-        SCENARIOS[Reason.PUBLIC_KEY_MISMATCH],
-        session="ecdsa-3",
-        culprits=NONE,
-        suspects=frozenset({2, 3}),
-        about=frozenset({2, 3}),
-        consequence=RETRY,
-        blame=NOBODY,
-    ),
-    Reason.ZERO_DENOMINATOR: replace(
-        SCENARIOS[Reason.ZERO_DENOMINATOR],
-        session="ecdsa-3",
-        culprits=NONE,
-        suspects=frozenset({2, 3}),
-        about=frozenset({2, 3}),
-        consequence=RETRY,
-        blame=NOBODY,
-    ),
-    Reason.SIGNATURE_INVALID: replace(
-        SCENARIOS[Reason.SIGNATURE_INVALID],
-        session="ecdsa-3",
-        culprits=NONE,
-        suspects=frozenset({2, 3}),
-        about=frozenset({2, 3}),
-        consequence=RETRY,
-        blame=NOBODY,
-    ),
+    )
+} | {
+    reason: replace(SCENARIOS[reason], **_SEVERAL)
+    for reason in (Reason.PUBLIC_KEY_MISMATCH, Reason.ZERO_DENOMINATOR, Reason.SIGNATURE_INVALID)
 }
 
-
+_HOLDERS = {"consequence": BAN, "blame": PUBLIC}
 BETWEEN_KEY_HOLDERS: dict[Reason, Scenario] = {
-    reason: replace(SCENARIOS[reason], session=name, consequence=BAN, blame=PUBLIC)
-    for name, reasons in {
-        "reshare-ed25519": (
-            Reason.COMMITMENT_OPENING,
-            Reason.THRESHOLD_MISMATCH,
-            Reason.PROOF_OF_KNOWLEDGE,
-            Reason.CHANNEL_KEY_INVALID,
-        ),
-        "reshare-secp256k1": (Reason.BASE_OT_DEGENERATE,),
-    }.items()
-    for reason in reasons
+    reason: replace(SCENARIOS[reason], session="reshare-ed25519", **_HOLDERS)
+    for reason in (
+        Reason.COMMITMENT_OPENING,
+        Reason.THRESHOLD_MISMATCH,
+        Reason.PROOF_OF_KNOWLEDGE,
+        Reason.CHANNEL_KEY_INVALID,
+    )
 }
+BETWEEN_KEY_HOLDERS[Reason.BASE_OT_DEGENERATE] = replace(
+    SCENARIOS[Reason.BASE_OT_DEGENERATE], session="reshare-secp256k1", **_HOLDERS
+)
 
-_CHAIN_CODE = Scenario(
-    "dkg-secp256k1",
-    consistently(no_chain_code),
-    InRound(3, "deal"),
-    RETRY,
-    TRANSPORT,
-    evidence=("Commit", "Reveal"),
+_CHAIN_CODE = unsealed(
+    *("dkg-secp256k1", consistently(no_chain_code), DEAL, "Commit", "Reveal"),
     detail="Reveal with a chain code's part missing or too many",
 )
+_ONE = replace(_CHAIN_CODE, session="dkg-ed25519", cheat=consistently(a_chain_code))
 WITH_CHAIN_CODES: dict[str, tuple[Reason, Scenario]] = {
     "none": (Reason.MALFORMED_MESSAGE, _CHAIN_CODE),
-    "one on ed25519": (
-        Reason.MALFORMED_MESSAGE,
-        replace(_CHAIN_CODE, session="dkg-ed25519", cheat=consistently(a_chain_code)),
-    ),
+    "one on ed25519": (Reason.MALFORMED_MESSAGE, _ONE),
     "another one for the key there is": (
         Reason.MALFORMED_MESSAGE,
-        replace(
-            _CHAIN_CODE,
-            session="reshare-secp256k1",
-            cheat=consistently(a_chain_code),
-            consequence=BAN,
-            blame=PUBLIC,
-        ),
+        replace(_ONE, session="reshare-secp256k1", **_HOLDERS),
     ),
     "another than committed to": (
         Reason.COMMITMENT_OPENING,

@@ -287,3 +287,17 @@ def test_the_gateway_in_process_goes_on_without_the_caller():
         assert done
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("bound", "fits"), [(11, True), (10, False)])
+def test_limits_in_process(bound, fits):
+    async def long() -> bytes:
+        return b"x" * 11
+
+    transport = AsgiTransport(app(long), Limits(reply_bytes=bound))
+    asking = transport.request("GET", "/", token=None)
+    if fits:
+        assert asyncio.run(asking).body == b"x" * 11
+    else:
+        with pytest.raises(TooLarge):
+            asyncio.run(asking)

@@ -185,6 +185,13 @@ def test_what_is_under_way_is_looked_at_again(house):
         assert examined(links, house) == {name: [] for name in USERS}
 
 
+def test_what_fits_is_looked_at_once(house):
+    with nodes_alone(house) as links:
+        port = links[OPERATOR].port = Liar(links[OPERATOR].port, times=9)
+        examined(links, house)
+        assert port._times == 9 - len(USERS)
+
+
 # ---------------------------------------------------------------------- users
 
 

@@ -55,26 +55,6 @@ def test_intervals_hold_the_truth_as_often_as_they_say(percent: float, confidenc
     assert confidence - 0.04 < held < confidence + 0.1
 
 
-def test_more_calls_narrow_the_interval() -> None:
-    times = np.random.default_rng(3).exponential(10, 10_000)
-    few, many = (of(times[:n]).p95 for n in (100, 10_000))
-    assert many.high_ms - many.low_ms < (few.high_ms - few.low_ms) / 3
-
-
-def test_what_it_shows() -> None:
-    found = of(range(1, 401), failed=3, failure="HTTP 401")
-    assert (found.p50.percent, found.p95.percent, found.p99.percent) == (50, 95, 99)
-    html = found._repr_html_()
-    for text in (str(found), html):
-        for part in ("400 calls in a row over star", "scope rest", "95% confidence", "p99"):
-            assert part in text
-        assert "3 further calls failed and left no time; the last: HTTP 401" in text
-    assert html.count("<table") == html.count("</table>") == 1
-    assert repr(found).startswith("<CallTimes: 400 calls, p50 200.50 ms (")
-    assert repr(found).endswith(", scope rest, 3 failed>")
-    assert str(found.p50) in repr(found)
-
-
 @pytest.mark.parametrize("percent", [-1, 0, 100, math.nan])
 def test_bad_percentiles(percent: float) -> None:
     with pytest.raises(UsageError, match="percentile"):

@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpcsim.cli import compare as cli_compare
-from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.processes import Processes
-from mpcsim.sim import compare
 from mpcsim.sim.network.latency import Constant, LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import Distribution, MessageGraph, Packet, Replay, Step, many
@@ -135,28 +131,6 @@ def test_who_works_out_what_does_not_matter() -> None:
     assert "approximate (fitted to" in str(approximate)
 
 
-@pytest.mark.soak
-def test_processes_are_the_default_and_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    class Watched(Processes):
-        def __init__(self, tasks: int) -> None:
-            made.append(tasks)
-            super().__init__(min(tasks, 1))
-
-    monkeypatch.setattr(many, "Processes", Watched)
-    told: list[float] = []
-    found = GRAPH.distribution(NETWORK, SAMPLES, seed=3, progress=told.append)
-    assert made == [3]
-    assert told == pytest.approx([1 / 3, 2 / 3, 1.0])
-    assert same(found, GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=Reversed()))
-
-
-def test_one_block_needs_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(many, "Processes", None)
-    agree(GRAPH.distribution(NETWORK, 10), GRAPH.replay(NETWORK, 10))
-
-
 def test_samples_that_are_all_alike_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many, "Processes", None)
     network = Network.mesh((1, 2, 3), Constant(20.0))
@@ -249,29 +223,3 @@ def test_what_cannot_be_replayed_is_refused_before_anything_runs() -> None:
 
 
 # ---------------------------------------------------------------------- shown
-
-
-def test_it_is_shown_and_compared_as_a_replay() -> None:
-    found = GRAPH.distribution(NETWORK, SAMPLES, seed=3, executor=Reversed())
-    kept = GRAPH.replay(NETWORK, SAMPLES, seed=3)
-    assert str(found).splitlines()[:2] == str(kept).splitlines()[:2]
-    assert "none of the samples kept: percentiles to 0.1%" in str(found)
-    low, high = found.interval(99)
-    assert low < found.percentile(99) < high
-    both = compare({"kept": kept, "sketched": found})
-    first, second = both.rows()
-    assert second["n"] == first["n"] == SAMPLES
-    assert second["p99_ms"] == pytest.approx(first["p99_ms"], rel=ERROR)
-    assert "sketched: none of the samples kept" in repr(both)
-    for chart in (found.plot(), both.plot(), both.ranked()):
-        assert chart.axes
-
-
-def test_the_command_line_takes_it_for_many(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(cli_compare, "MOST_KEPT", 100)
-    assert main(["compare", "seoul", "--samples=200"]) == 0
-    assert "none of the samples kept" in capsys.readouterr().out
-    assert main(["sim", "seoul", "--samples=200"]) == 0
-    assert "percentiles to 0.1%" in capsys.readouterr().out

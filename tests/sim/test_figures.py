@@ -19,16 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
-from mpcsim.sim.colours import NEUTRALS, PALETTE, party_colour, tint
-from mpcsim.sim.figures import (
-    FILLS,
-    TALLEST,
-    Chart,
-    critical_path,
-    gantt,
-    sequence_diagram,
-    svg,
-)
+from mpcsim.sim.colours import PALETTE, party_colour, tint
+from mpcsim.sim.figures import FILLS, Chart, critical_path, gantt, sequence_diagram, svg
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
@@ -109,33 +101,6 @@ def test_hue_is_the_parties(name: str, kind: Callable[[Trace], Figure]) -> None:
     assert hues(drawn(kind, name)) <= {tint(ink, k / 100) for ink in own for k in range(101)}
 
 
-@EACH
-@ALL_KINDS
-def test_nothing_is_taller_than_a_screen(name: str, kind: Callable[[Trace], Figure]) -> None:
-    assert drawn(kind, name).get_figheight() <= TALLEST
-
-
-@ALL_KINDS
-def test_a_figure_says_what_its_times_are_the_times_of(kind: Callable[[Trace], Figure]) -> None:
-    assert any("scope protocol" in text.get_text() for text in texts(drawn(kind, NAMES[0])))
-
-
-def test_the_palette_is_that_of_okabe_and_ito() -> None:
-    published = {
-        (0, 0, 0),
-        (230, 159, 0),
-        (86, 180, 233),
-        (0, 158, 115),
-        (240, 228, 66),
-        (0, 114, 178),
-        (213, 94, 0),
-        (204, 121, 167),
-    }
-    assert {tuple(bytes.fromhex(colour[1:])) for colour in PALETTE} == published
-    for colour in NEUTRALS:
-        assert len(set(bytes.fromhex(colour[1:]))) == 1
-
-
 def test_every_part_has_a_fill_of_its_own() -> None:
     """By lightness and hatching alone."""
     assert set(PARTS) <= set(FILLS)
@@ -158,22 +123,6 @@ def test_bars_have_the_colour_of_whoever_computes_or_sends() -> None:
             assert to_hex(bar.get_edgecolor()).upper() == party_colour(party).line
 
 
-def test_many_messages_fit_on_a_screen_without_their_names() -> None:
-    found = trace("key generation")
-    many = replace(
-        found, messages=tuple(replace(m, number=k) for k, m in enumerate(found.messages * 4))
-    )
-    figure = gantt(many)
-    assert figure.get_figheight() <= TALLEST
-    rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
-    assert [row for row in rows if row] == [
-        "party 1  client",
-        "party 2  operator",
-        "party 3  institution",
-    ]
-    check_texts(figure)
-
-
 @pytest.mark.few(1)
 @ALL_KINDS
 def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
@@ -182,13 +131,6 @@ def test_no_global_state(kind: Callable[[Trace], Figure]) -> None:
     assert one is not other
     assert svg(one) == svg(other)
     assert dict(mpl.rcParams) == before
-
-
-@ALL_KINDS
-def test_units_are_on_the_axes(kind: Callable[[Trace], Figure]) -> None:
-    figure = drawn(kind, "two-party signature")
-    labels = [axis.label.get_text() for a in figure.axes for axis in (a.xaxis, a.yaxis)]
-    assert [text for text in labels if text] == ["time (ms)"]
 
 
 @pytest.mark.few(1)
@@ -227,19 +169,6 @@ def test_every_message_is_labelled(name: str, kind: Callable[[Trace], Figure]) -
     assert sorted(line for line in written if line in wanted) == sorted(wanted)
 
 
-def test_arrows_slope_with_time() -> None:
-    found = trace("key generation")
-    figure = drawn(sequence_diagram, "key generation")
-    axes = figure.axes[0]
-    by_gid = {a.get_gid(): a for a in figure.findobj(FancyArrowPatch)}
-    for m in found.messages:
-        start, stop = by_gid[f"message-{m.number}-0"]._posA_posB  # type: ignore[attr-defined]
-        assert start == pytest.approx((m.sender - 1, m.sent_ms))
-        assert stop == pytest.approx((m.receiver - 1, m.received_ms))
-    bottom, top = axes.get_ylim()
-    assert bottom > found.finished_ms > 0 > top
-
-
 def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
     """From party 1 to party 3, with party 2 in the middle."""
     network = Network.star(20.0, 5.0, 140.0)
@@ -266,17 +195,6 @@ def test_messages_sent_at_the_end_are_drawn_below_it() -> None:
         _, (x, y) = by_gid[f"message-{number}-0"]._posA_posB  # type: ignore[attr-defined]
         assert 1 < x < 2
         assert found.finished_ms < y < bottom
-
-
-def test_a_partys_colour_depends_on_the_party_alone() -> None:
-    def head(name: str, party: int) -> str:
-        figure = drawn(sequence_diagram, name)
-        (found,) = (t for t in texts(figure) if t.get_text().startswith(f"party {party}\n"))
-        return to_hex(found.get_color())
-
-    assert head("two-party signature", 3) == head("three-party signature", 3)
-    assert head("two-party signature", 1) == head("three-party signature", 1)
-    assert len({head("three-party signature", party) for party in (1, 2, 3)}) == 3
 
 
 @pytest.mark.few(2)
@@ -319,26 +237,6 @@ def test_what_is_sent_near_the_end_has_an_arrow_no_label_hides(
         assert seen * abs(stop[0] - start[0]) >= 20, f"message {number}: its shaft"
 
 
-def test_notices_of_an_abort_point_somewhere() -> None:
-    found = trace("aborted")
-    last = {m.number for m in found.messages if m.sent_ms == found.finished_ms}
-    arrows = {a.get_gid(): a for a in drawn(sequence_diagram, "aborted").findobj(FancyArrowPatch)}
-    for number in last:
-        style = arrows[f"message-{number}-0"].get_arrowstyle()
-        assert type(style).__name__ == "CurveFilledB", "with a head at its end"
-
-
-def test_lifelines_and_rounds() -> None:
-    figure = drawn(with_gateway, "key generation")
-    heads = [t.get_text() for t in figure.axes[0].texts]
-    for head in ("party 1\nclient", "gateway", "party 2\noperator", "party 3\ninstitution"):
-        assert head in heads
-    for at, name in enumerate(("commit", "reveal", "deal", "finish"), 1):
-        assert f"round {at}\n{name}" in heads
-    assert len(gids(figure, "round")) == 4
-    assert len(gids(figure, "work-")) == len(trace("key generation").work)
-
-
 def test_losses_and_ends_are_visible() -> None:
     figure = drawn(sequence_diagram, "dropped")
     written = "\n".join(t.get_text() for t in texts(figure))
@@ -378,17 +276,6 @@ def bars(axes: Axes, prefix: str) -> list[Rectangle]:
     return [patch for patch in found if str(patch.get_gid()).startswith(prefix)]
 
 
-@pytest.mark.few(4)
-@EVERY
-def test_gantt_has_a_row_a_party_and_a_message(name: str) -> None:
-    found = trace(name)
-    figure = drawn(gantt, name)
-    rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
-    assert sum(row.startswith("party ") for row in rows) == len(found.endings)
-    shown = sum(m.sent_ms <= found.finished_ms for m in found.messages)
-    assert len(rows) == len(found.endings) + shown
-
-
 @pytest.mark.parametrize("name", HEALTHY)
 def test_bars_are_as_long_as_what_they_show(name: str) -> None:
     found = trace(name)
@@ -401,15 +288,6 @@ def test_bars_are_as_long_as_what_they_show(name: str) -> None:
         length = sum(bar.get_width() for bar in bars(axes, f"wait-{p.party}"))
         assert length == pytest.approx(p.waiting_ms + p.contention_ms, abs=1e-6)
     assert len(bars(axes, "work-")) == sum(w.end_ms > w.start_ms for w in found.work)
-
-
-def test_gantt_shows_losses_and_aborts() -> None:
-    assert len(gids(drawn(gantt, "dropped"), "cross-")) == 1
-    assert len(gids(drawn(gantt, "aborted"), "ending-aborted")) == 3
-    legend = [t.get_text() for t in drawn(gantt, "dropped").legends[0].get_texts()]
-    assert "lost" in legend
-    assert "waiting in vain" in legend
-    assert "window (slow start)" in legend
 
 
 @pytest.mark.few(4)
@@ -439,12 +317,6 @@ def test_a_trace_in_a_notebook(name: str) -> None:
     assert "<script" not in html
 
 
-def test_names_are_escaped() -> None:
-    html = replace(trace("two-party signature"), name="<b>&", network='"x"')._repr_html_()
-    assert "<b>" not in html
-    assert "&lt;b&gt;&amp;" in html
-
-
 def test_long_names_are_wrapped() -> None:
     found = replace(trace("two-party signature"), network="a network with a long name " * 6)
     for kind in KINDS:
@@ -453,29 +325,6 @@ def test_long_names_are_wrapped() -> None:
         shown = [box(canvas, t) for t in texts(figure) if t.get_text().strip()]
         assert not any(a.overlaps(b) for a, b in combinations(shown, 2))
         assert all(extent.x1 <= figure.bbox.x1 for extent in shown)
-
-
-def test_too_many_messages_for_a_diagram() -> None:
-    found = trace("key generation")
-    html = replace(found, messages=found.messages * 4)._repr_html_()
-    assert "too many for a diagram" in html
-    assert "<img" not in html
-
-
-def test_a_network_in_a_notebook() -> None:
-    network = Network.preset("seoul", institution="frankfurt").with_connection(cold=True)
-    html = network._repr_html_()
-    for text in ("client → gateway", "gateway → client", "institution", "opened anew", "seoul"):
-        assert text in html
-
-
-def test_a_result_in_a_notebook() -> None:
-    made = simulation()
-    assert made.sign()._repr_html_().count("<img") == 1
-    result = made.sign()
-    html = replace(result, attempts=result.attempts * 2)._repr_html_()
-    assert "attempt" in html
-    assert html.count("<img") == 1
 
 
 def test_a_figure_in_a_notebook() -> None:
@@ -493,20 +342,3 @@ def test_a_figure_in_a_notebook() -> None:
     width, height = figure.get_size_inches()
     assert pixels.shape[:2] == (round(200 * height), round(200 * width))
     assert figure.dpi == 100
-
-
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (40268, "40.3 kB"),
-        (999_949, "999.9 kB"),
-        (999_950, "1.0 MB"),
-        (2_500_000, "2.5 MB"),
-        (3 * 10**12, "3000.0 GB"),
-    ],
-)
-def test_sizes(number: int, text: str) -> None:
-    assert size(number) == text

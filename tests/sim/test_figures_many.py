@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
@@ -23,11 +22,9 @@ import mpcsim.sim as sim
 from mpcsim.errors import UsageError
 from mpcsim.sim import figures
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.colours import party_colour
 from mpcsim.sim.compare import Comparison
 from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked, splits, svg
 from mpcsim.sim.figures.scales import scale_of
-from mpcsim.sim.figures.style import fills_of
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay.results import Explanation, Replay
@@ -78,26 +75,10 @@ def test_nothing_is_taller_than_a_screen(name: str) -> None:
     assert drawn(name).dpi * drawn(name).get_figheight() <= 900
 
 
-@EVERY
-def test_no_bars_on_a_logarithmic_axis(name: str) -> None:
-    for axes in drawn(name).axes:
-        if {axes.get_xscale(), axes.get_yscale()} != {"linear"}:
-            assert not bars(axes)
-
-
 @pytest.mark.few(3)
 @EVERY
 def test_the_same_data_give_the_same_picture(name: str) -> None:
     assert svg(drawn(name)) == svg(DRAWN[name]())
-
-
-def test_every_figure_is_on_the_page() -> None:
-    kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
-    kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
-    methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
-    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")} | {"Deployment.plot"}
-    names = {name.partition(",")[0] for name in page.every()}
-    assert kinds | methods <= names
 
 
 @pytest.mark.parametrize(
@@ -150,29 +131,12 @@ def test_the_largest_is_on_top_and_bars_are_as_long_as_their_values() -> None:
     assert axes.get_xscale() == "linear"
 
 
-def test_bars_of_parties_have_their_colours() -> None:
-    axes = ranked({"party 2": 3.0, "link": 2.0}, parties={"party 2": 2}).axes[0]  # type: ignore[dict-item]
-    edges = {gid: to_hex(bar.get_edgecolor()).upper() for gid, bar in bars(axes, "bar").items()}
-    assert edges["bar party 2"] == party_colour(2).line
-    assert edges["bar link"] != party_colour(2).line
-
-
 def test_too_many_bars_are_refused_and_many_are_close() -> None:
     assert ranked({str(k): float(k) for k in range(50)}).get_figheight() <= TALLEST
     with pytest.raises(UsageError, match="100 bars are taller than a screen"):
         ranked({str(k): float(k) for k in range(100)})
     with pytest.raises(UsageError, match="nothing to rank"):
         ranked({})
-
-
-def test_what_an_explanation_ranks() -> None:
-    explained = page.generation().replay(page.LTE, 200, seed=1, explain=True).explanation
-    assert explained is not None
-    lengths = {gid: bar.get_width() for gid, bar in bars(explained.plot().axes[0], "bar").items()}
-    for name, share in explained.links.items():
-        if share.probability:
-            assert lengths[f"bar {name}"] == share.mean_ms
-    assert max(lengths, key=lambda gid: lengths[gid]) == "bar institution → gateway"
 
 
 # ---------------------------------------------------------------------- splits
@@ -190,14 +154,6 @@ def test_parts_stand_side_by_side_and_the_sum_behind_them() -> None:
     assert [text.get_text() for text in figure.axes[0].texts] == ["300", "100"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == [FILLS["propagation"].name, FILLS["handshake"].name]
-
-
-def test_other_parts_have_fillings_of_their_own() -> None:
-    names = [f"part {k}" for k in range(9)]
-    looks = {(fill.shade, fill.hatch) for fill in fills_of(names).values()}
-    assert len(looks) == len(names)
-    with pytest.raises(UsageError, match="10 kinds of parts"):
-        fills_of([*names, "one more"])
 
 
 def test_splits_of_nothing() -> None:
@@ -263,16 +219,6 @@ def test_grids_that_are_no_heat_map() -> None:
 # ---------------------------------------------------------------------- curves
 
 
-def test_small_losses_have_room_on_a_symlog_axis() -> None:
-    figure = drawn("curves, symlog")
-    check_texts(figure)  # which makes the labels of the ticks
-    axes = figure.axes[0]
-    assert axes.get_xscale() == "symlog"
-    places = axes.transData.transform([(x, 1000.0) for x in (0.0, 0.01, 0.1, 1.0, 5.0)])[:, 0]
-    assert np.diff(places).min() > 40
-    assert {"0", "0.01", "0.1", "1"} <= set(written(figure))
-
-
 @pytest.mark.parametrize(
     ("values", "scale"),
     [
@@ -289,17 +235,6 @@ def test_scales(values: Iterable[float], scale: str) -> None:
     assert scale_of(np.array(list(values), dtype=float)) == scale
 
 
-def test_lines_points_and_names() -> None:
-    axes = drawn("curves").axes[0]
-    lines = {line.get_label(): line for line in axes.lines}
-    assert to_hex(lines["f_2"].get_color()).upper() == party_colour(2).line
-    assert lines["shares"].get_linestyle() == "None"
-    assert sum(line.get_gid() == "faint" for line in axes.lines) == 3
-    names = {text.get_text() for text in axes.texts}
-    assert names == {"two can sign", "request 1", "request 2", "request 3"}
-    assert drawn("curves, steps").axes[0].lines[0].get_drawstyle() == "steps-post"
-
-
 def test_curves_of_nothing_or_too_much() -> None:
     for lines in ({"a": ([1.0], [])}, {"a": ([], [])}):
         with pytest.raises(UsageError, match=r"a: \d values of x and 0 of y"):
@@ -308,3 +243,12 @@ def test_curves_of_nothing_or_too_much() -> None:
         curves({}, x="", y="")
     with pytest.raises(UsageError, match="7 lines or kinds of points"):
         curves({str(k): ([1.0], [1.0]) for k in range(7)}, x="", y="")
+
+
+def test_every_figure_is_on_the_page() -> None:
+    kinds = {n for n in figures.__all__ if isinstance(getattr(figures, n), FunctionType)}
+    kinds -= {"html", "new_chart", "party_colour", "svg", "tint"}
+    methods = {"Replay.plot", "CallTimes.plot", "Explanation.plot"}
+    methods |= {f"Comparison.{n}" for n in ("plot", "ranked", "splits")} | {"Deployment.plot"}
+    names = {name.partition(",")[0] for name in page.every()}
+    assert kinds | methods <= names

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.figures import Chart, quantile_plot, svg, tails
-from mpcsim.sim.figures.style import LINES, MARKERS
 from tests.helpers.pictures import check_texts, hues
 
 NEAR = np.linspace(100.0, 140.0, 2000)
@@ -52,11 +51,6 @@ def test_the_same_data_give_the_same_picture(draw: Callable[[], Chart]) -> None:
     assert svg(draw()) == svg(draw())
 
 
-def test_every_distribution_looks_different() -> None:
-    for styles in (LINES, MARKERS):
-        assert len({tuple(sorted(style.items())) for style in styles}) == len(styles)
-
-
 # ---------------------------------------------------------------------- tails
 
 
@@ -75,14 +69,6 @@ def test_a_curve_is_the_share_that_takes_longer() -> None:
     assert shares[times == 100.0].min() == pytest.approx(0.1, rel=0.03)
     assert shares[times == 200.0].min() == pytest.approx(0.01, rel=0.03)
     assert shares[times == 1000.0].min() == pytest.approx(0.001)
-
-
-def test_samples_in_any_order_and_quantiles_of_them_give_the_same_curve() -> None:
-    shuffled = np.random.default_rng(1).permutation(NEAR)
-    few = np.quantile(NEAR, (np.arange(200) + 0.5) / 200)
-    (axes,) = tails({"": {"all": shuffled, "few": few}}).axes
-    (times, shares), (at, those) = curve(axes, "all"), curve(axes, "few")
-    assert np.interp(those[::-1], shares[::-1], times[::-1]) == pytest.approx(at[::-1], abs=0.2)
 
 
 def test_a_curve_ends_where_less_than_one_of_its_times_takes_longer() -> None:
@@ -105,43 +91,6 @@ def test_percentiles_are_dots_on_the_curve() -> None:
     assert list(percentiles(axes, "few")) == [50.0, 95.0, 99.0], "100 times have no 99.9"
 
 
-def test_dots_of_a_curve_that_is_alone_say_how_long_they_are() -> None:
-    (axes,) = tails({"": {"": NEAR}}).axes
-    said = [text.get_text() for text in axes.texts]
-    assert [text for text in said if text.endswith(" ms")] == [
-        "120 ms",
-        "138 ms",
-        "140 ms",
-        "140 ms",
-    ]
-    assert not [text for text in two_tails().axes[0].texts if text.get_text().endswith(" ms")]
-
-
-def test_scales() -> None:
-    near = tails({"": {"all": NEAR}}).axes[0]
-    far = tails({"": {"all": FAR}}).axes[0]
-    assert (near.get_xscale(), far.get_xscale()) == ("linear", "log")
-    assert near.get_yscale() == far.get_yscale() == "log"
-    assert near.get_ylim()[0] == 0.001
-    assert tails({"": {"all": NEAR}}, lowest=0.01).axes[0].get_ylim()[0] == 0.01
-
-
-@pytest.mark.soak
-def test_all_pictures_of_a_figure_have_the_same_time_axis() -> None:
-    near, far = two_tails().axes
-    assert near.get_xlim() == far.get_xlim()
-    for axes in three_cases().axes:
-        assert axes.get_xlim() == three_cases().axes[0].get_xlim()
-
-
-def test_more_than_three_pictures_go_into_rows() -> None:
-    figure = tails({f"picture {k}": {"all": NEAR} for k in range(4)})
-    places = [axes.get_position() for axes in figure.axes]
-    assert len({round(place.y0, 6) for place in places}) == 2
-    assert places[3].x0 == pytest.approx(places[0].x0)
-    assert figure.get_figheight() < 7
-
-
 # ---------------------------------------------------------------------- quantiles
 
 
@@ -161,15 +110,6 @@ def test_quantiles_are_on_the_diagonal_where_both_agree() -> None:
     x, y = dots(axes[1], "second")
     assert y == pytest.approx(1.1 * x)
     assert x[-3:] == pytest.approx(np.quantile(FAR, (0.5, 0.95, 0.99)), rel=0.01)
-
-
-def test_names() -> None:
-    figure = alone()
-    above, below = figure.axes
-    assert (below.get_xlabel(), below.get_ylabel()) == ("measured (ms)", "model (ms)")
-    assert above.get_title() == "near"
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["measured", "model, all"]
 
 
 # ---------------------------------------------------------------------- what cannot be shown

@@ -5,7 +5,6 @@ are there and send as many bytes, without the cryptography, which takes too long
 runs. Real parties are compared, too, in fewer cases.
 """
 
-import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -21,16 +20,7 @@ from mpcsim.ids import PartyId
 from mpcsim.party_events import StepFinished, StepStarted, silent
 from mpcsim.protocol import Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.draws import TransferKey
-from mpcsim.sim.network.latency import (
-    Constant,
-    Empirical,
-    Gamma,
-    Latency,
-    LogNormal,
-    Normal,
-    Pareto,
-    Uniform,
-)
+from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Uniform
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, plan, record
@@ -40,7 +30,6 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.critical_path import critical_path
-from tests.helpers import losing
 from tests.helpers.sessions import DEFINITIONS, session
 from tests.helpers.tiers import examples
 from tests.helpers.toy import TOY, toy_parties
@@ -186,60 +175,12 @@ def test_agrees_with_the_engine(name: str, latency: str, condition: str) -> None
     )
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("name", GRAPHS)
-def test_uneven_links(name: str) -> None:
-    """Everything differs from link to link, and from one direction to the other."""
-    of = graph(name)
-    sites = [Site("a", 2.0), Site("b"), Site("c", 0.5), Site("x", service_ms=0.4), Site("y")]
-    links = (
-        Link(
-            "a",
-            "x",
-            Gamma(40.0, 0.3),
-            2.0,
-            back_latency=LogNormal(5.0, 0.5),
-            back_mbit_per_s=20.0,
-            back_loss=0.05,
-        ),
-        Link("x", "y", Normal(8.0, 3.0, 1.0), 1000.0, 0.01),
-        Link("b", "y", Pareto(3.0, 2.5, 1.0), 50.0, 0.0, back_loss=0.3),
-        Link("c", "x", Empirical.of([1.0, 4.0, 300.0]), 10.0),
-    )
-    placement = {PartyId(1): "a", PartyId(2): "b", PartyId(3): "c"}
-    network = Network({site.name: site for site in sites}, links, placement)
-    compare(of, network, 50, costs=declared(of, 4.0))
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["ecdsa-2", "ecdsa-3", "dkg-ed25519"])
-@pytest.mark.parametrize("connection", [Connection(), COLD], ids=["warm", "cold"])
-def test_real_parties(name: str, connection: Connection) -> None:
-    """The parties themselves, with their cryptography."""
-    way = LATENCIES["log-normal"]
-    network = Network.star(*way, mbit_per_s=10.0, loss=0.02, connection=connection)
-    costs = declared(graph(name)) if connection.cold else None
-    compare(graph(name), network, 20, costs=costs, parties=session(name).parties)
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_every_session(name: str) -> None:
     of = graph(name)
     network = Network.mesh(range(1, 5), Uniform(0.0, 30.0), loss=0.02, mbit_per_s=20.0)
     compare(of, network, 3, costs=declared(of), parties=session(name).parties)
-
-
-def test_work_that_follows_work_shares_draws() -> None:
-    """Messages that wait for a busy party make it run rounds without a gap: one burst."""
-    of = graph("ecdsa-2")
-    network = Network.star(Uniform(0.0, 5.0), Uniform(0.0, 5.0), mbit_per_s=50.0, loss=0.01)
-    costs = declared(of, 20.0)
-    _, traces = compare(of, network.with_site("client", cpu_factor=3.0), 200, costs=costs)
-    gapless = sum(
-        work.cause is not None and work.cause[0] == "work" for t in traces for work in t.work
-    )
-    assert 50 < gapless < 1500
 
 
 def test_parties_at_one_site() -> None:
@@ -249,11 +190,6 @@ def test_parties_at_one_site() -> None:
     for name in ("dkg-ed25519", "ecdsa-3"):
         compare(graph(name), network, 50)
         compare(graph(name), network, 50, costs=declared(graph(name)))
-
-
-def test_nothing_takes_time() -> None:
-    found, _ = compare(graph("ecdsa-3"), Network.star(mbit_per_s=float("inf")), 2)
-    assert (found.finished_ms == 0).all()
 
 
 def test_the_largest_window() -> None:
@@ -381,12 +317,6 @@ def conversation(*sizes: int) -> MessageGraph:
     return MessageGraph("conversation", tuple(steps), tuple(packets))
 
 
-def test_a_full_window_that_has_just_opened() -> None:
-    """After 1 and 11 segments the last message waits only if the window opened in between."""
-    network = Network.mesh((1, 2), LogNormal(20.0, 1.5), connection=Connection(overhead_bytes=0))
-    compare(conversation(1000, 11 * 1448, 1000), network, 200)
-
-
 def test_idle_for_a_timeout_but_not_for_a_segment() -> None:
     """On a very slow link a full segment takes longer than the timeout."""
     there, back = Constant(5.0), Uniform(20_000.0, 22_500.0)
@@ -466,25 +396,6 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
         assert ms == pytest.approx(parts.explanation.split_ms[part])
 
 
-@pytest.mark.soak
-def test_memory_is_that_of_the_finishing_times() -> None:
-    """8 bytes a sample come on top of the chunk, and twice that while percentiles are sought."""
-    of = conversation(1000, 20_000)
-    network = Network.mesh((1, 2), LogNormal(10.0, 0.8), loss=0.01)
-
-    def peak(samples: int, explain: bool) -> float:
-        tracemalloc.start()
-        try:
-            of.replay(network, samples, explain=explain).percentiles()
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    for explain in (False, True):
-        assert peak(300_000, explain) - peak(100_000, explain) < 2.2 * 8 * 200_000
-        assert peak(100_000, explain) < 50e6
-
-
 # ---------------------------------------------------------------------- explanations
 
 
@@ -543,32 +454,6 @@ def test_explains_as_the_analysis_of_a_trace_does(name: str, condition: str) -> 
         (link, part): ms for link, spent in found.made_of.items() for part, ms in spent.items()
     }
     assert parts == pytest.approx({key: ms / count for key, ms in made_of.items()}, abs=1e-9)
-
-
-@pytest.mark.soak
-def test_an_explanation_adds_up() -> None:
-    of = graph("ecdsa-3")
-    network = Network.star(*LATENCIES["gamma"], **CONDITIONS["all at once"])
-    found = of.replay(network, 4000, costs=declared(of), explain=True)
-    why = found.explanation
-    assert why is not None
-    assert sum(why.split_ms.values()) == pytest.approx(found.mean_ms)
-    assert tuple(why.split_ms) == PARTS
-    assert min(why.split_ms.values()) > 0
-    assert sum(why.last.values()) == pytest.approx(1)
-    on_links = sum(share.mean_ms for share in why.links.values())
-    for part in set(PARTS) - {"service", "compute"}:
-        of_links = sum(parts.get(part, 0.0) for parts in why.made_of.values())
-        assert of_links == pytest.approx(why.split_ms[part])
-    assert on_links == pytest.approx(
-        found.mean_ms - why.split_ms["service"] - why.split_ms["compute"]
-    )
-    computed = sum(share.mean_ms for share in why.parties.values())
-    assert computed == pytest.approx(why.split_ms["compute"])
-    plain = of.replay(network, 4000, costs=declared(of))
-    assert plain.mean_ms == pytest.approx(found.mean_ms, rel=0.05)
-    assert plain.explanation is None
-    assert "on the critical path of" in str(found)
 
 
 # ---------------------------------------------------------------------- statistics
@@ -631,39 +516,6 @@ def test_the_later_of_two_exponentials() -> None:
     assert found.explanation.last == {1: 0, 2: 0, 3: 1}
 
 
-def test_losses() -> None:
-    """5 segments arrive after 40 ms if none is lost: 0.95^5 of all times. Else what is lost goes
-    again. If it is one of the first two, it goes when three behind it are known to have come, and
-    that is one round trip later at the earliest."""
-    network = Network.mesh((1, 2), 40.0, mbit_per_s=float("inf"), loss=0.05)
-    found = one_message(5 * 1448 - 300).replay(network, SAMPLES, seed=2)
-    assert found.finished_ms.min() == 40
-    assert off(found.within(40.0), 0.95**5) < 5
-    assert found.within(119.9) == found.within(40.0)
-    assert found.within(120.0) - found.within(40.0) > 2 * 0.05 * 0.95**4 * 0.8
-
-
-def test_losses_of_one_segment() -> None:
-    """ns-3's timer finds them: 10 + 4 x 10 / 2 = 30 ms, but at least 200, then 400, 800: k times
-    with probability (1 - p) p^k."""
-    connection = Connection(profile="ns3")
-    network = Network.mesh((1, 2), 5.0, mbit_per_s=float("inf"), loss=0.25, connection=connection)
-    found = one_message(100).replay(network, SAMPLES, seed=4)
-    for lost, at in enumerate((5, 205, 605, 1405, 3005)):
-        assert off(found.within(at), 1 - 0.25 ** (lost + 1)) < 5
-        assert found.within(at + 100) == found.within(at)
-
-
-def test_slow_start_and_handshake() -> None:
-    """25 segments are three round trips on a cold connection with TLS: two to open, one more."""
-    network = Network.mesh((1, 2), 30.0, mbit_per_s=float("inf"), connection=COLD)
-    found = one_message(25 * 1448 - 300).replay(network, 10, explain=True)
-    assert found.finished_ms == pytest.approx(2 * 60 + 60 + 30)
-    assert found.explanation is not None
-    assert found.explanation.split_ms["handshake"] == pytest.approx(120)
-    assert found.explanation.split_ms["window"] == pytest.approx(60)
-
-
 def test_draws_are_independent() -> None:
     """Of what comes before, and from chunk to chunk; the same seed gives the same."""
     network = Network.mesh((1, 2), LogNormal(20.0, 0.6))
@@ -676,18 +528,6 @@ def test_draws_are_independent() -> None:
     assert (same.finished_ms == found.finished_ms).all()
     other = one_message(100).replay(network, SAMPLES, seed=6)
     assert (other.finished_ms != found.finished_ms).all()
-
-
-@pytest.mark.soak
-def test_agrees_with_seeded_runs_in_distribution() -> None:
-    of, network = graph("ecdsa-2"), Network.star(*LATENCIES["gamma"], loss=0.02)
-    runs = [VirtualRun(stand_ins(of), network, seed=k).run().finished_ms for k in range(600)]
-    found = of.replay(network, 20_000)
-    error = float(np.std(runs)) / np.sqrt(len(runs))
-    assert abs(np.mean(runs) - found.mean_ms) < 5 * error
-    for percent in (10, 50, 90):
-        below = float(np.mean(np.array(runs) <= found.percentile(percent)))
-        assert abs(below - percent / 100) < 5 * np.sqrt(0.25 / len(runs))
 
 
 # ---------------------------------------------------------------------- results
@@ -764,15 +604,6 @@ def trace_of(name: str, **how: Any) -> Trace:
     return VirtualRun(session(name).parties(), Network.star(1.0, 2.0, 3.0), name=name, **how).run()
 
 
-def test_records_whatever_the_network_and_the_compute() -> None:
-    one = record(trace_of("ecdsa-3"))
-    two = record(trace_of("ecdsa-3", compute=Measured()))
-    network = Network.star(*LATENCIES["gamma"])
-    assert set(one.parties) == {1, 2, 3}
-    for found in (one, two):
-        compare(found, network, 20)
-
-
 def test_incomplete_runs() -> None:
     with pytest.raises(UsageError, match="party 1 waiting"):
         record(trace_of("ecdsa-2", faults=[drop("Offer", sender=2)]))
@@ -802,32 +633,3 @@ def test_other_protocols_need_their_definition() -> None:
     of = record(trace, TOY)
     network = Network.mesh((1, 2, 3), Gamma(30.0, 0.6), mbit_per_s=10.0)
     compare(of, network, 50, parties=lambda: toy_parties(1000, 50_000, 3))
-
-
-def test_own_losses() -> None:
-    """Keys say what is lost: the first of ten segments, found a round trip later, or nothing."""
-    of = {losing.data(k, tries) for k in range(10) for tries in range(2)}
-    lucky, unlucky = losing.key(of=of), losing.key(losing.data(0), of=of)
-
-    def source(
-        key: TransferKey, direction: Direction, part: str, samples: slice
-    ) -> np.ndarray[Any, np.dtype[Any]]:
-        if part == "loss":
-            return np.array([lucky, unlucky, lucky], dtype=np.uint64)[samples]
-        return np.array([10.0])
-
-    network = Network.mesh((1, 2), mbit_per_s=float("inf"), loss=losing.LOSS)
-    found = one_message(10 * 1448 - 300).replay(network, 3, draws=source)
-    assert found.finished_ms.tolist() == [10, 30, 10]
-
-
-def test_own_draws() -> None:
-    """Draws may come from anywhere, as long as there is one for every sample, or one for all."""
-
-    def source(
-        key: TransferKey, direction: Direction, part: str, samples: slice
-    ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.arange(samples.start, samples.stop) if part == "forward" else np.array([0.5])
-
-    found = one_message(100).replay(Network.mesh((1, 2), mbit_per_s=float("inf")), 5, draws=source)
-    assert found.finished_ms.tolist() == [0, 1, 2, 3, 4]

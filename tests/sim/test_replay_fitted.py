@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
@@ -76,54 +74,6 @@ def test_costs_and_services_count() -> None:
     quick = of.replay(network, 5000, costs=costs, approximate=True)
     exact = of.replay(network, 5000, costs=costs)
     assert quick.mean_ms == pytest.approx(exact.mean_ms, rel=0.01)
-
-
-def test_the_error_is_printed() -> None:
-    found = call(100, 50_000).replay(
-        Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.01), 5000, approximate=True
-    )
-    assert re.search(
-        r"approximate \(fitted to 16,384 samples\): beside 4,096 others the mean is off by "
-        r"[+-]\d\.\d\d%, the percentiles 95 and 99 are 9\d\.\d% and 9\d\.\d%, "
-        r"Wasserstein distance \d\.\d\d%",
-        str(found),
-    )
-
-
-def test_the_same_again() -> None:
-    network = Network.mesh((1, 2), LogNormal(20.0, 0.5), loss=0.02)
-    one, same, other = (
-        call(9000, 9000).replay(network, 3000, seed=seed, approximate=True) for seed in (1, 1, 2)
-    )
-    assert (one.finished_ms == same.finished_ms).all()
-    assert one.approximation == same.approximation
-    assert (one.finished_ms != other.finished_ms).any()
-
-
-@pytest.mark.soak
-def test_many_transfers_are_fitted_to_fewer_samples() -> None:
-    ids = tuple(range(1, 21))
-    steps = tuple(
-        Step(PartyId(i), "toy", 1, "say", (), tuple(range((i - 1) * 19, i * 19))) for i in ids
-    )
-    packets = tuple(
-        Packet("Word", PartyId(i), PartyId(j), 100, i - 1) for i in ids for j in ids if i != j
-    )
-    heard = tuple(
-        Step(
-            PartyId(j),
-            "toy",
-            2,
-            "hear",
-            tuple(n for n, p in enumerate(packets) if p.receiver == j),
-            (),
-        )
-        for j in ids
-    )
-    of = MessageGraph("many", steps + heard, packets)
-    found = of.replay(Network.mesh(ids, LogNormal(20.0, 0.5)), 1000, approximate=True)
-    assert found.approximation is not None
-    assert found.approximation.simulated == (1 << 22) // 380 // 1024 * 1024
 
 
 def test_what_it_cannot_do() -> None:

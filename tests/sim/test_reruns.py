@@ -10,8 +10,7 @@ import pytest
 
 from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
-from mpcsim.sim import Free, Measured, Policy, Trace, rerun
-from mpcsim.sim.run.faults import drop
+from mpcsim.sim import Free, Measured, Trace, rerun
 from mpcsim.sim.traces.jsonl import MARK
 from mpcsim.sim.traces.records import Verdict
 from tests.helpers.traces import trace
@@ -39,15 +38,6 @@ def test_a_trace_from_a_file_comes_out_the_same(contents: bool, tmp_path: Path) 
     assert loaded.versions == made.versions
     assert loaded.versions["mpcsim"]
     assert str(found) == "sign ed25519, run again: the same"
-
-
-def test_an_attempt_that_failed_is_found_among_others() -> None:
-    sim = simulation(policy=Policy(1e4, attempts=2), faults=(drop("Commitments", nth=1),))
-    result = sim.sign()
-    assert result.verdict is Verdict.STALLED
-    for attempt in result.attempts:
-        assert rerun(attempt).same
-    assert rerun(result.trace).trace.seed == result.attempts[1].seed
 
 
 def test_what_is_otherwise_is_said() -> None:
@@ -129,13 +119,6 @@ def test_without_being_asked_a_trace_keeps_nothing() -> None:
     assert 'content"' not in kept.to_json()
     some = kept.contents[0]["fields"]
     assert all(str(value) not in repr(kept) for value in some.values())
-
-
-def test_what_was_run_before_must_come_out_too() -> None:
-    sim = simulation()
-    sim.faults = (drop("Commit"),)
-    found = rerun(sim.sign().trace)
-    assert found.differences == ("generate ed25519, before it: stalled",)
 
 
 def test_mermaid() -> None:

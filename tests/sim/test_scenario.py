@@ -12,10 +12,9 @@ from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.sim import Declared, Free, Measured, Policy, play
 from mpcsim.sim.network.latency import LogNormal
-from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, drop, noise
+from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, drop
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
 from mpcsim.sim.traces.records import Verdict
-from node.local import LocalService
 from tests.helpers.tiers import examples
 
 IDS = st.lists(st.integers(1, 9), unique=True, min_size=1, max_size=3).map(tuple)
@@ -119,19 +118,13 @@ def test_short_spellings_of_networks(text: str, network: Network) -> None:
         ('run = [{ task = "sing" }]', r"run\[0\].task: unknown task 'sing'"),
         ("run = [{ signers = [1] }]", r"run\[0\].task: missing \(known: generate, sign"),
         ('run = [{ task = "sign", singers = [1] }]', r"singers: .* did you mean signers"),
-        (
-            'run = [{ task = "sign", signers = ["a"] }]',
-            r"signers\[0\]: 'a' is not a whole",
-        ),
+        ('run = [{ task = "sign", signers = ["a"] }]', r"signers\[0\]: 'a' is not a whole"),
         ('run = [{ task = "sign", message = "0xg" }]', "message: '0xg' is not hexadecimal"),
         ('run = [{ task = "sign", message = 5 }]', "message: 5 is not a text"),
         ('clock = "vitual"', "clock: unknown setting 'vitual'; did you mean virtual"),
         ('compute = "fre"', "compute: unknown compute 'fre'; did you mean free"),
         ('[compute.frost]\ncommit = "x"', "compute.frost.commit: 'x' is not a number"),
-        (
-            '[[faults]]\nfault = "dorp"',
-            r"fault: unknown fault 'dorp'; did you mean drop",
-        ),
+        ('[[faults]]\nfault = "dorp"', r"fault: unknown fault 'dorp'; did you mean drop"),
         ('[[faults]]\nfault = "crash"', r"faults\[0\].party: missing"),
         ('[[faults]]\nfault = "drop"\nnth = 0', r"faults\[0\].nth: fault nth is 0"),
         ("[policy]\nattempts = 0", "policy.attempts: policy attempts is 0"),
@@ -155,25 +148,6 @@ def test_what_a_file_cannot_have_is_refused() -> None:
         Scenario(compute=Slow()).dumps()
 
 
-THREE_OF_FIVE = """
-run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign", "recover"]
-secrets_seed = "shown"
-
-[hub]
-parties = 5
-latency = 20
-"""
-
-
-def test_three_of_five_in_a_file() -> None:
-    generated, signed, recovered = play(Scenario.loads(THREE_OF_FIVE))
-    assert generated.ok
-    assert recovered.ok
-    assert generated.value.holders == (1, 2, 3, 4, 5)
-    assert {m.sender for m in signed.trace.messages} == {1, 2, 3}
-    assert signed.elapsed_ms == pytest.approx(80, abs=1)
-
-
 def test_what_a_simulation_has_done_is_a_scenario() -> None:
     sim = Simulation(Network.star(5), seed=3, compute=Free(), secrets_seed="a")
     sim.generate("ed25519")
@@ -195,17 +169,3 @@ def test_a_key_that_fails_ends_it() -> None:
     faults = (drop("Commit"),)
     (only,) = play(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
     assert only.verdict is Verdict.STALLED
-
-
-def test_a_service_takes_the_conditions(tmp_path: Path) -> None:
-    path = tmp_path / "wallet.toml"
-    Scenario(Network.star(5, 5, 5), faults=noise(delay=0.5), seed=3).save(path)
-    with LocalService.of(path) as service:
-        gateway = service.gateway.network
-        assert gateway.model == Network.star(5, 5, 5)
-        assert gateway.faults == noise(delay=0.5)
-        assert gateway.seed == 3
-    with pytest.raises(UsageError, match="parties of a service are client, operator, institution"):
-        LocalService.of(Scenario(Network.hub(5)))
-    with pytest.raises(UsageError, match="the keys of a service are 2 of 3, not 3"):
-        LocalService.of(Scenario(run=(Generate(threshold=3),)))

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 from coincurve import PublicKey
-from nacl.signing import VerifyKey
 from slip10 import SLIP10
 
 from mpcsim import Network, Simulation
@@ -68,30 +67,6 @@ def test_a_life(curve: str) -> None:
     assert sim.sign(signers=(1, 2, 3)).ok
 
 
-def test_signatures_are_what_others_expect() -> None:
-    sim = with_key("secp256k1")
-    signature = sim.sign(b"hello").value
-    assert len(signature) == 65
-    compact = signature[:64] + bytes([signature[64] - 27])
-    found = PublicKey.from_signature_and_message(
-        compact, hashlib.sha256(b"hello").digest(), hasher=None
-    )
-    assert found.format() == sim.shares[1].record.public_key.encode()
-
-    sim = with_key("ed25519")
-    VerifyKey(sim.shares[1].record.public_key.encode()).verify(b"hello", sim.sign(b"hello").value)
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_verification_refuses_what_is_not_the_signature(curve: str) -> None:
-    sim = with_key(curve)
-    record, signature = sim.shares[1].record, sim.sign().value
-    for at in (0, 40):
-        spoilt = bytearray(signature)
-        spoilt[at] ^= 1
-        assert not verifies(record, to_sign(record, b"hello"), bytes(spoilt))
-
-
 def test_signing_with_presignatures() -> None:
     sim = with_key("secp256k1")
     record = sim.shares[1].record
@@ -131,18 +106,6 @@ def test_child_keys_sign_with_and_without_a_presignature() -> None:
         with_key("ed25519").sign(path=path)
 
 
-@pytest.mark.soak
-def test_every_attempt_takes_a_presignature() -> None:
-    sim = with_key("secp256k1")
-    sim.presign(3)
-    lossy = replace(sim, faults=(drop("Answer"),), policy=Policy(timeout_ms=1000, attempts=2))
-    result = lossy.sign_presigned()
-    assert len(result.attempts) == 2
-    assert not result.ok
-    assert len(sim.presignatures[(1, 2)]) == 1
-    assert sim.sign_presigned().ok
-
-
 def test_without_a_seed_secrets_differ_and_times_do_not() -> None:
     one, other = (Simulation(Network.star(10.0, 5.0), 1, Free()) for _ in range(2))
     first, second = one.generate("ed25519"), other.generate("ed25519")
@@ -162,16 +125,6 @@ def test_everything_repeats_with_both_seeds() -> None:
     assert first[1].trace != first[2].trace
     assert [r.elapsed_ms for r in first] != [r.elapsed_ms for r in other]
     assert first[0].value == other[0].value
-
-
-def test_other_quorums_and_topologies() -> None:
-    sim = simulation(Network.mesh((1, 2, 4, 7), 5.0))
-    assert sim.generate("ed25519", threshold=3).ok
-    assert sim.sign(signers=(2, 4, 7)).ok
-    assert sim.recover(7).ok
-    assert sim.sign(signers=(1, 2, 7)).ok
-    with pytest.raises(UsageError):
-        sim.sign(signers=(1, 2))
 
 
 def test_a_failed_check_of_the_front_door() -> None:
@@ -211,25 +164,6 @@ def test_a_timeout_and_another_attempt() -> None:
     assert result.value is None
 
 
-def test_random_trouble_is_overcome_by_trying_again() -> None:
-    storm = noise(drop=0.2)
-    policy = Policy(timeout_ms=300.0, attempts=20)
-    sim = with_key("ed25519", faults=storm, policy=policy)
-    results = [sim.sign() for _ in range(10)]
-    assert all(result.ok for result in results)
-    assert max(len(result.attempts) for result in results) > 1
-    for result in results:
-        wasted = 300.0 * (len(result.attempts) - 1)
-        assert result.elapsed_ms == wasted + result.trace.finished_ms
-
-
-def test_attempts_are_sessions_of_their_own() -> None:
-    sim = with_key("ed25519", faults=(drop(),), policy=Policy(timeout_ms=50.0, attempts=3))
-    traces = sim.sign().attempts
-    assert len({trace.seed for trace in traces}) == 3
-    assert len({message.session for trace in traces for message in trace.messages}) == 3
-
-
 @pytest.mark.parametrize("curve", CURVES)
 def test_sending_again_needs_one_attempt(curve: str) -> None:
     policy = Policy(timeout_ms=10_000.0, resend_ms=150.0)
@@ -263,37 +197,8 @@ def spoil_offer(message):
     return replace(message, offer=replace(offer, u=bytes([offer.u[0] ^ 1]) + offer.u[1:]))
 
 
-def spoil_gamma(message):
-    return replace(message, Gamma_u=message.Gamma_u + message.Gamma_u)
-
-
 def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversary]]:
     return {2: lambda party: Adversary(party, on(kind, change))}
-
-
-def test_a_cheater_is_named() -> None:
-    sim = with_key("secp256k1", corrupt=cheating("Respond", spoil_gamma))
-    result = sim.sign()
-    assert result.verdict is Verdict.ABORTED
-    assert result.value is None
-    aborted = result.trace.aborted
-    assert aborted.reason is Reason.GAMMA_U_MISMATCH
-    assert aborted.culprits == {2}
-    assert aborted.consequence is Consequence.BAN
-
-
-def test_nobody_tries_again_with_a_cheater() -> None:
-    policy = Policy(timeout_ms=1000.0, attempts=5)
-    sim = with_key("secp256k1", corrupt=cheating("Respond", spoil_gamma), policy=policy)
-    assert len(sim.sign().attempts) == 1
-
-
-def test_an_abort_that_blames_nobody_is_worth_another_attempt() -> None:
-    """They disagree on what is signed: nobody can say who is wrong."""
-    policy = Policy(timeout_ms=1000.0, attempts=3)
-    other = cheating("Commitments", lambda m: replace(m, context=bytes(32)))
-    result = with_key("ed25519", corrupt=other, policy=policy).sign()
-    assert [trace.verdict for trace in result.attempts] == [Verdict.ABORTED] * 3
 
 
 def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:
@@ -311,26 +216,6 @@ def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> No
         sim.sign(signers=(1, 2))
     assert sim.recover(2).ok
     assert sim.sign(signers=(1, 2)).ok
-
-
-def test_a_cheating_dealer_does_not_spoil_the_shares() -> None:
-    sim = with_key(
-        "ed25519",
-        corrupt={
-            2: lambda party: Adversary(
-                party,
-                on("Deal", lambda m: replace(m, share=m.share + m.share.group.scalar(1)), to={1}),
-            )
-        },
-    )
-    before = dict(sim.shares)
-    result = sim.recover(1)
-    assert result.verdict is Verdict.ABORTED
-    assert result.trace.aborted.culprits == {2}
-    assert sim.shares == before
-    sim.corrupt = {}
-    assert sim.sign(signers=(2, 3)).ok
-    assert sim.recover(1).ok
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -357,13 +242,6 @@ def test_a_failed_generation_leaves_no_key_and_none_behind() -> None:
     assert sim.shares == {}
     with pytest.raises(UsageError, match="generate first"):
         sim.sign()
-
-
-def test_the_network_may_change_between_operations() -> None:
-    sim = with_key("ed25519")
-    near = sim.sign().elapsed_ms
-    sim.network = sim.network.with_link("client", "gateway", latency=200.0)
-    assert sim.sign().elapsed_ms == pytest.approx(near + 2 * 190)
 
 
 def test_results_travel() -> None:

@@ -7,7 +7,6 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from dask.distributed import Client, LocalCluster
@@ -19,11 +18,10 @@ from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import record
 from mpcsim.sim.replay.many import BLOCK
-from mpcsim.sim.run.compute import Declared, Free
-from mpcsim.sim.run.faults import drop
+from mpcsim.sim.run.compute import Free
 from mpcsim.sim.simulation import Simulation
 from mpcsim.sim.sweep import PointFailed, sweep
-from tests.helpers.points import dying_point, failing_point, process_point, product_point
+from tests.helpers.points import dying_point, failing_point, product_point
 
 GRID = {"a": [1, 2, 3], "b": [0.5, 2.0]}
 
@@ -38,22 +36,6 @@ class Inline(Executor):
         self.count += 1
         future: Future = Future()
         future.set_result(fn(*args, **kwargs))
-        return future
-
-
-class Backwards(Executor):
-    """Runs the last first, when it is asked for a result."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.calls: list = []
-
-    def submit(self, fn, /, *args, **kwargs):
-        future: Future = Future()
-        self.calls.append((future, fn, args, kwargs))
-        if len(self.calls) == self.size:
-            for each, call, positional, named in reversed(self.calls):
-                each.set_result(call(*positional, **named))
         return future
 
 
@@ -93,28 +75,6 @@ def test_the_same_seeds_as_ever() -> None:
     assert table["seed"].tolist() == [232_113_593_749_307]
 
 
-def test_values_of_any_plain_kind() -> None:
-    grid = {
-        "text": ["x", "y"],
-        "flag": [True, False, None],
-        "numpy": np.arange(2),
-        "pair": [(1, 2), (1, 3)],
-        "far": [math.inf],
-    }
-    seen = []
-
-    def run(*, seed, **parameters):
-        seen.append(parameters)
-        return {"one": np.float64(1.0), "two": np.int64(2), "verdict": "good", "none": None}
-
-    table = here(grid, run)
-    assert len(table) == 2 * 3 * 2 * 2
-    assert seen[0] == {"text": "x", "flag": True, "numpy": 0, "pair": (1, 2), "far": math.inf}
-    assert type(seen[0]["numpy"]) is int
-    assert table["pair"].tolist()[:2] == [(1, 2), (1, 3)]
-    assert set(table["verdict"]) == {"good"}
-
-
 def test_labels_stand_for_other_values() -> None:
     networks = {"near": Network.star(1.0), "far": Network.star(100.0)}
     seen = []
@@ -127,20 +87,6 @@ def test_labels_stand_for_other_values() -> None:
     assert table["network"].tolist() == ["near", "far"]
     assert table["latency"].tolist() == [1.0, 100.0]
     assert seen == list(networks.values())
-
-
-def test_points_may_have_results_of_their_own() -> None:
-    def run(*, a, seed):
-        return {"odd": 1.0} if a % 2 else {"even": math.nan}
-
-    table = here({"a": [1, 2]}, run)
-    assert list(table.columns) == ["a", "repeat", "seed", "odd", "even"]
-    assert table["odd"].isna().tolist() == [False, True]
-
-
-def test_no_parameter_at_all() -> None:
-    table = here({}, lambda *, seed: {"x": 1}, repeats=3)
-    assert table["repeat"].tolist() == [0, 1, 2]
 
 
 # ------------------------------------------------------------------ executors
@@ -156,23 +102,10 @@ def test_processes(expected: pd.DataFrame) -> None:
     assert_frame_equal(quiet(GRID, product_point, repeats=2), expected)
 
 
-@pytest.mark.soak
-def test_processes_are_fresh_ones() -> None:
-    import os
-
-    table = quiet({"a": [1, 2, 3, 4]}, process_point)
-    assert os.getpid() not in set(table["process"])
-
-
 def test_threads(expected: pd.DataFrame) -> None:
     with ThreadPoolExecutor(4) as threads:
         assert_frame_equal(quiet(GRID, product_point, repeats=2, executor=threads), expected)
         assert threads.submit(int).result() == 0, "it must not be shut down"
-
-
-def test_the_order_does_not_matter(expected: pd.DataFrame) -> None:
-    table = quiet(GRID, product_point, repeats=2, executor=Backwards(12))
-    assert_frame_equal(table, expected)
 
 
 @pytest.mark.soak
@@ -208,12 +141,6 @@ def test_an_error_names_its_point() -> None:
     with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed \d+: OddError: three is too") as e:
         here({"a": [1, 2, 3, 4]}, failing_point)
     assert "failing_point" in "".join(e.value.__notes__)
-
-
-@pytest.mark.soak
-def test_an_error_names_its_point_across_processes() -> None:
-    with pytest.raises(PointFailed, match=r"a=3, repeat 0, seed \d+: OddError: three is too"):
-        quiet({"a": [1, 2, 3, 4]}, failing_point)
 
 
 def test_a_process_that_dies() -> None:
@@ -318,15 +245,6 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "sweep.jsonl"
 
 
-def test_finished_points_are_not_run_again(journal: Path, expected: pd.DataFrame) -> None:
-    first, second = Inline(), Inline()
-    table = quiet(GRID, product_point, repeats=2, executor=first, resume=journal)
-    again = quiet(GRID, product_point, repeats=2, executor=second, resume=journal)
-    assert (first.count, second.count) == (12, 0)
-    assert_frame_equal(table, expected)
-    assert_frame_equal(again, expected)
-
-
 def test_an_interrupted_sweep_goes_on(journal: Path) -> None:
     grid = {"a": [1, 2, 3, 4]}
     with pytest.raises(PointFailed):
@@ -352,14 +270,6 @@ def test_a_damaged_last_line_is_tolerated(journal: Path, expected, cut: int) -> 
     assert journal.read_bytes() == whole
 
 
-def test_a_last_line_of_rubbish_is_tolerated(journal: Path, expected) -> None:
-    here(GRID, product_point, repeats=2, resume=journal)
-    whole = journal.read_bytes()
-    journal.write_bytes(whole + b"\0\0\0\n")
-    assert_frame_equal(here(GRID, product_point, repeats=2, resume=journal), expected)
-    assert journal.read_bytes() == whole
-
-
 def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
     here(GRID, product_point, repeats=2, resume=journal)
     lines = journal.read_text().splitlines()
@@ -367,19 +277,6 @@ def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
     journal.write_text("\n".join(lines) + "\n")
     with pytest.raises(UsageError, match="line 4: not a finished point"):
         here(GRID, product_point, repeats=2, resume=journal)
-
-
-def test_it_goes_on_after_any_point(journal: Path, expected) -> None:
-    here(GRID, product_point, repeats=2, resume=journal)
-    lines = journal.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 1 + 12
-    for finished in range(13):
-        journal.write_bytes(b"".join(lines[: 1 + finished]))
-        rest = Inline()
-        table = quiet(GRID, product_point, repeats=2, executor=rest, resume=journal)
-        assert rest.count == 12 - finished
-        assert_frame_equal(table, expected)
-        assert sorted(journal.read_bytes().splitlines(keepends=True)[1:]) == sorted(lines[1:])
 
 
 @pytest.mark.parametrize("kept", [0, 5, 30])
@@ -436,38 +333,7 @@ def test_results_survive_the_file_exactly(journal: Path) -> None:
 # ------------------------------------------------------------------ progress
 
 
-def test_a_progress_bar(capsys: pytest.CaptureFixture[str], journal: Path) -> None:
-    sweep(GRID, product_point, executor=Inline(), resume=journal)
-    assert "6/6" in capsys.readouterr().err
-    sweep(GRID, product_point, executor=Inline(), resume=journal)
-    assert "6/6" in capsys.readouterr().err
-    here(GRID, product_point)
-    assert capsys.readouterr().err == ""
-
-
 # ------------------------------------------------------------------ signing
-
-
-def test_signing_over_presets_quorums_and_curves() -> None:
-    grid = {
-        "curve": ["secp256k1", "ed25519"],
-        "network": ["seoul", "virginia"],
-        "institution": ["frankfurt"],
-        "signers": [(1, 2), (1, 3), (1, 2, 3)],
-    }
-    table = here(grid, signing_point, repeats=2)
-    assert (table["valid"] == 1).all()
-    assert set(table["verdict"]) == {"completed valid"}
-    assert set(table["scope"]) == {"protocol"}
-    means = table.groupby(["curve", "network", "signers"])["elapsed_ms"].mean()
-    for network in grid["network"]:
-        for signers in grid["signers"]:
-            assert means["secp256k1", network, signers] > means["ed25519", network, signers]
-        for curve in grid["curve"]:
-            near, far, all_three = (means[curve, network, signers] for signers in grid["signers"])
-            assert near < far <= all_three * 1.2
-    assert (table["messages"] > 0).all()
-    assert (table["bytes"] > table["messages"]).all()
 
 
 def test_signing_repeats_with_its_seed() -> None:
@@ -475,31 +341,6 @@ def test_signing_repeats_with_its_seed() -> None:
     one, again, other = (signing_point(seed=s, network=network) for s in (5, 5, 6))
     assert one == again
     assert one != other
-
-
-@pytest.mark.soak
-def test_signing_with_networks_schemes_and_policies() -> None:
-    network = Network.mesh((1, 2, 3, 4), 10.0, mbit_per_s=math.inf)
-    frost = partial(signing_point, seed=1, network=network, curve="ed25519", threshold=3)
-    assert frost(signers=(1, 3, 4))["elapsed_ms"] == 20
-    assert frost(signers=(1, 3, 4), cold=True)["elapsed_ms"] == 20 + 2 * 20
-    costs = {("frost", name): 7.0 for name in ("commit", "sign", "aggregate")}
-    assert frost(signers=(2, 3, 4), compute=Declared(costs))["elapsed_ms"] == 20 + 3 * 7
-    faults = [drop("SignatureShare")]
-    lost = frost(signers=(1, 2, 3), faults=faults, timeout_ms=100.0, attempts=3)
-    assert lost == {
-        "verdict": "stalled",
-        "valid": 0.0,
-        "elapsed_ms": 300.0,
-        "duration_ms": 10.0,
-        "attempts": 3,
-        "messages": 3 * 12,
-        "bytes": lost["bytes"],
-        "scope": "protocol",
-    }
-    small = signing_point(seed=1, scheme="ot/80")
-    large = signing_point(seed=1, scheme="ot/128")
-    assert large["bytes"] > small["bytes"]
 
 
 def test_bad_points_are_named() -> None:

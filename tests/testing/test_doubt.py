@@ -19,32 +19,6 @@ class Service(faulty.AnswersTooLate):
         Service.made = self
 
 
-@pytest.mark.parametrize("curve", ["ed25519", pytest.param("secp256k1", marks=pytest.mark.soak)])
-def test_a_key_made_or_recovered_without_an_answer_is_recovered(curve):
-    with OwnNode(Service) as target:
-        api = ApiRun(target)
-        api.generate("alice", curve)
-        api.lose(1000)
-        Service.made.late = True
-        api.recover("alice", curve)
-        api.generate("bob", curve)
-        api.generate_twice_at_once("carol", curve)
-        taken = len(api.story.steps)
-        for user in ("alice", "bob", "carol"):  # what these would be answered, nobody knows
-            api.sign(user, curve)
-            api.recover(user, curve)
-            api.wallet(user)
-        assert len(api.story.steps) == taken
-        api.keys("alice")
-        Service.made.late = False
-        api.lose_nothing()
-        for user in ("alice", "bob", "carol"):
-            api.sign(user, curve)
-            api.keys(user)
-        assert len(api.model.users["alice"].keys[curve].shares) == 2
-        api.end()
-
-
 def test_without_any_outage_a_504_is_none_that_was_expected():
     with OwnNode(Service) as target:
         Service.made.late = True

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.testing import ApiRun, BrokenInvariant, Profile, check_wallet_service, machine_for
+from mpcsim.testing import ApiRun, BrokenInvariant, Profile, check_wallet_service
 from mpcsim.testing import service_checks as checks
 from tests.helpers import secrecy
 from tests.testing import faulty
@@ -25,11 +25,7 @@ PLANTED: dict[str, tuple[Any, Any, int]] = {
     "an error tells the password": (faulty.TellsPasswords, checks.no_secret_in_errors, 2),
     "a log tells the share": (faulty.LogsShares, checks.no_secret_in_logs, 2),
     "no lock": (faulty.ForgetsLock, checks.concurrent_requests_do_no_harm, 2),
-    "another key after recovery": (
-        faulty.RecoversAnotherKey,
-        checks.public_key_never_changes,
-        2,
-    ),
+    "another key after recovery": (faulty.RecoversAnotherKey, checks.public_key_never_changes, 2),
     "an expired token": (faulty.TakesExpiredTokens, checks.unauthenticated_is_refused, 1),
     "any password": (faulty.EveryPasswordIsRight, checks.body_is_as_specified, 2),
     "errors of another form": (faulty.ErrorsOfTheFramework, checks.error_is_as_specified, 2),
@@ -130,16 +126,6 @@ def test_a_story():
         "    api.recover('alice', 'ed25519')",
         "    api.sign('alice', 'ed25519', share=0)",
     ]
-
-
-@pytest.mark.soak
-def test_an_ordinary_state_machine_tells_a_story_too():
-    with OwnNode(faulty.ErrorsOfTheFramework) as target:
-        case = machine_for(target, HUNT).TestCase("runTest")
-        with pytest.raises(checks.error_is_as_specified.Broken) as caught:
-            case.runTest()
-    assert "1. alice generated an ed25519 key" in str(caught.value)
-    assert "api = ApiRun(target)" in str(caught.value)
 
 
 def test_nothing_is_found_behind_a_wrapper_that_does_nothing():

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.protocol import Done
-from mpcsim.sim.run.faults import delay, drop
 from mpcsim.testing import (
-    INVARIANTS,
     Answer,
     ApiRun,
     BrokenInvariant,
@@ -44,10 +42,7 @@ HUNT = Profile("hunt", examples=100, steps=12, both_curves=0.0)
 
 
 def test_a_broken_one_is_told_and_shrunk():
-    with (
-        OwnNode() as target,
-        pytest.raises(own.no_share_signs_twice.Broken) as caught,
-    ):
+    with OwnNode() as target, pytest.raises(own.no_share_signs_twice.Broken) as caught:
         check_wallet_service(target, HUNT, seed=9, invariants=[own.no_share_signs_twice])
     assert str(caught.value).splitlines() == [
         "No share signs twice.",
@@ -96,14 +91,6 @@ def test_one_that_holds_is_asked_after_every_step():
         assert (api.calls, api.races) == (4, 1)
         assert check_wallet_service(target, HUNT.with_budget(2), seed=0, invariants=[present]) >= 2
     assert len(asked) > 20
-
-
-def test_state_machines_of_ones_own_ask_as_well():
-    with OwnNode() as target:
-        machine = machine_for(target, HUNT, invariants=[own.no_share_signs_twice])
-        machine.TestCase.settings = settings(HUNT.settings(100), phases=(Phase.generate,))
-        with pytest.raises(own.no_share_signs_twice.Broken, match=r"(?s)1\. .* an ed25519 key"):
-            machine.TestCase("runTest").runTest()
 
 
 def test_a_check_that_trips_has_found_something():
@@ -166,26 +153,6 @@ def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
     assert str(again.value) == str(caught.value)
 
 
-def test_over_a_network_it_sees_the_trace():
-    scenario, network = frost_signing(2, 3, (1, 2)), Network.mesh((1, 2), 5.0)
-    run_over_network(scenario, network, invariants=[own.a_minute_is_enough, own.all_or_none])
-    with pytest.raises(own.a_minute_is_enough.Broken) as caught:
-        run_over_network(
-            scenario, network, faults=(delay(90_000.0),), invariants=[own.a_minute_is_enough]
-        )
-    assert "the network held back any message" in str(caught.value)
-    assert "import a_minute_is_enough\n" in caught.value.failure.snippet
-
-
-def test_without_a_reason_to_break_it_holds():
-    scenario = frost_signing(2, 3, (1, 3))
-    run_protocol(scenario, invariants=[own.all_or_none])
-    with pytest.raises(own.all_or_none.Broken):
-        run_protocol(
-            scenario, faults=(drop("SignatureShare", sender=3),), invariants=[own.all_or_none]
-        )
-
-
 # ---------------------------------------------------------------------- the documentation
 
 
@@ -239,18 +206,3 @@ def test_what_is_no_invariant_is_refused():
             use([own.all_or_none, forgot])
     with pytest.raises(UsageError, match="upside_down returned a bool; expected a text"):
         run_protocol(scenario, invariants=[upside_down])
-
-
-def test_the_kit_keeps_its_own_apart():
-    assert "no_share_signs_twice" not in INVARIANTS
-    assert {"agreement", "retired_share_never_signs"} <= INVARIANTS.keys()
-
-
-def test_one_made_inside_a_test_cannot_be_imported():
-    @invariant
-    def inside(run: object) -> str | None:
-        return "always"
-
-    with pytest.raises(inside.Broken) as caught:
-        run_protocol(frost_signing(2, 3, (1, 3)), invariants=[inside])
-    assert "inside = ...  # as in your test" in caught.value.failure.snippet

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.protocol import Done, Waiting
-from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, partition
+from mpcsim.sim.run.faults import Crash
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.deviation import Deviation, changes
 from mpcsim.testing.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
-from mpcsim.testing.scenarios import frost_signing, key_generation, resharing
+from mpcsim.testing.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
 
@@ -121,8 +121,7 @@ FAST = {implementations.Fragile}
 
 
 @pytest.mark.parametrize(
-    "mistake",
-    [m if m in FAST else pytest.param(m, marks=pytest.mark.soak) for m in PLANTED],
+    "mistake", [m if m in FAST else pytest.param(m, marks=pytest.mark.soak) for m in PLANTED]
 )
 def test_planted_mistakes(mistake):
     found = hunted(mistake)
@@ -150,30 +149,7 @@ def test_a_story():
     assert "    Fragile.of(frost_signing(2, 3, (1, 2)))," in "\n".join(lines)
 
 
-def test_an_exception_over_a_network():
-    class Broken(implementations.Around):
-        def receive(self, sender, data):
-            raise ZeroDivisionError("by nothing")
-
-    scenario = frost_signing(2, 3, (1, 2)).wrapped(Broken, "broken")
-    with pytest.raises(checks.no_exception.Broken, match="a party raised ZeroDivisionError"):
-        run_over_network(scenario, protocols.Network.mesh((1, 2), 5.0))
-
-
 # ---------------------------------------------------------------------- the runs themselves
-
-
-def test_a_lost_message_leaves_everybody_waiting_and_that_is_right():
-    run = run_protocol(frost_signing(2, 3, (1, 3)), faults=(drop("Commitments", sender=3),))
-    assert run.silence
-    assert "the network lost Commitments from party 3 to party 1" in run.story
-
-
-def test_delays_and_duplicates_change_nothing():
-    run = run_protocol(
-        key_generation("ed25519", 2, 3), faults=(delay(10.0, sender=1), duplicate(sender=2))
-    )
-    assert all(isinstance(outcome, Done) for outcome in run.outcomes.values())
 
 
 def test_a_party_that_comes_back_finishes_and_one_that_does_not_is_missed():
@@ -193,16 +169,6 @@ def test_a_deviation_is_blamed_on_whoever_deviates():
     assert isinstance(outcome, Aborted)
     assert outcome.culprits == {2}
     assert run.story[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
-
-
-def test_partitions_need_a_clock():
-    with pytest.raises(UsageError, match="run_over_network"):
-        run_protocol(frost_signing(2, 3, (1, 2)), faults=(partition((1,), (2,)),))
-
-
-def test_strangers_do_not_deviate():
-    with pytest.raises(UsageError, match="party 3 takes no part"):
-        changes(frost_signing(2, 3, (1, 2)), 3)
 
 
 def test_orders_and_replays_shrink_to_nothing():

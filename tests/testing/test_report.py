@@ -151,16 +151,6 @@ def test_the_story_comes_first(tmp_path):
 
 
 @pytest.mark.soak
-def test_own_invariants_are_told_as_well(tmp_path):
-    output = pytest_in(tmp_path, "-k", "own", "--wallet-seed", "3", "--wallet-examples=10")
-    told = section(output, "test_own")
-    assert told[:2] == ["No share signs twice.", "[no_share_signs_twice]"]
-    assert told[4] == "  2. alice signed with the ed25519 share"
-    assert any(line.endswith("-k test_own --wallet-examples=10 --wallet-seed=3") for line in told)
-    assert "    api = ApiRun(target, [no_share_signs_twice])" in told
-
-
-@pytest.mark.soak
 def test_the_story_gets_through_from_workers(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "-n1")
     assert section(output, "test_by_hand")[1] == "[error_is_as_specified]"
@@ -180,12 +170,6 @@ def test_an_exception_out_of_a_protocol_keeps_its_traceback(tmp_path):
 def test_the_whole_traceback_on_demand(tmp_path):
     output = pytest_in(tmp_path, "-k", "by_hand", "--full-trace")
     assert "api_steps/base.py" in output
-
-
-def test_without_the_plugin_the_kit_leaves_itself_out(tmp_path):
-    output = pytest_in(tmp_path, "-k", "by_hand", "-p", "no:mpcsim.testing.plugin")
-    assert "api.sign_nonsense" in output
-    assert "api_steps/base.py" not in output
 
 
 def test_addresses_are_shown_without_credentials():

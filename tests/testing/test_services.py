@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import re
 import subprocess
 import sys
 import threading
@@ -18,26 +16,12 @@ import pytest
 from starlette.applications import Starlette
 
 from mpcsim.service import open_gateway
-from mpcsim.testing import (
-    ApiRun,
-    AsgiService,
-    AsgiTarget,
-    BrokenInvariant,
-    HttpTarget,
-    check_wallet_service,
-    plugin,
-)
+from mpcsim.testing import ApiRun, AsgiService, AsgiTarget, HttpTarget, check_wallet_service, plugin
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.asgi import LogLines
 from mpcsim.testing.profile import Profile, Progress
 from mpcsim.testing.service import WAITING_S, Answer, Loop, Request, service_of
 from mpcsim.testing.target import (
-    ChoosesSigner,
-    ExpiresTokens,
-    LosesMessages,
-    Outages,
-    Recipe,
-    Restarts,
     ShowsLogs,
 )
 from node.local import LocalService
@@ -120,42 +104,12 @@ def test_a_blocking_client():
         run_through(HttpTarget(local.http, local.gateway.token))
 
 
-def test_an_address():
-    gateway = open_gateway()
-    with running(our_app(gateway), "over a socket") as api:
-        address = str(api.client.base_url)
-        with HttpTarget(address, gateway.token) as target:
-            run_through(target)
-            check_wallet_service(target, Profile("short", 1, 4, both_curves=0.0), seed=1)
-    gateway.close()
-
-
 def test_nobody_at_the_address():
     target = HttpTarget("http://127.0.0.1:1", lambda user: "a token")
     with target, pytest.raises(checks.service_answers.Broken) as caught:
         ApiRun(target).keys("alice")
     assert "alice listed the keys: no answer (ConnectError" in str(caught.value)
     assert "target = HttpTarget('http://127.0.0.1:1', token=...)" in str(caught.value)
-
-
-def test_abilities():
-    able = OwnNode()
-    plain = HttpTarget("http://127.0.0.1:1", lambda user: "")
-    try:
-        for ability in (
-            ChoosesSigner,
-            ExpiresTokens,
-            LosesMessages,
-            Outages,
-            Restarts,
-            ShowsLogs,
-        ):
-            assert isinstance(able, ability)
-            assert not isinstance(plain, ability)
-        assert isinstance(plain, Recipe)
-    finally:
-        able.close()
-        plain.close()
 
 
 def test_steps_that_the_target_cannot_do_are_left_out():
@@ -167,14 +121,6 @@ def test_steps_that_the_target_cannot_do_are_left_out():
         api.unauthenticated("alice", "ed25519", "expired")
         api.sign("alice", "ed25519")  # there is no key
         assert api.story.steps == []
-
-
-def test_answers():
-    assert Answer(404, '{"error": "no such key"}').error == "no such key"
-    assert Answer(500, "<html>").error == ""
-    assert str(Answer(0, "ConnectError")) == "no answer (ConnectError)"
-    assert "token" not in repr(Request("GET", "/", token="token"))
-    assert len(str(Answer(200, "x" * 10_000))) < 400
 
 
 def test_clients_that_are_given_are_used():
@@ -210,11 +156,6 @@ def test_errors_of_other_forms_are_refused(answer):
         checks.error_is_as_specified(answer)
 
 
-def test_the_right_form_of_an_error():
-    kind = {"Content-Type": "application/json; charset=utf-8"}
-    checks.error_is_as_specified(Answer(404, '{"error": "x"}', kind))
-
-
 def test_secrets_are_masked():
     secrets = checks.Secrets()
     assert secrets.masked("nothing") == "nothing"
@@ -245,15 +186,6 @@ def test_secrets_are_found_in_any_form():
     assert secrets.found_in(long[:50]) is None
 
 
-def test_every_invariant_says_what_it_is():
-    from mpcsim.testing import INVARIANTS
-
-    for name, made in INVARIANTS.items():
-        assert made.statement.endswith("."), name
-        assert issubclass(made.Broken, BrokenInvariant)
-        assert made.Broken.name == name
-
-
 # ---------------------------------------------------------------------- the plugin
 
 
@@ -273,8 +205,7 @@ def pytest_with_plugin(
 
 
 @pytest.mark.parametrize(
-    "service",
-    [pytest.param(faulty.Faulty, marks=pytest.mark.soak), faulty.ErrorsOfTheFramework],
+    "service", [pytest.param(faulty.Faulty, marks=pytest.mark.soak), faulty.ErrorsOfTheFramework]
 )
 def test_the_plugin(tmp_path, service):
     gateway = open_gateway()
@@ -315,99 +246,6 @@ def test_the_suite_without_a_target_fails(tmp_path):
     assert (
         "there is nothing to test: give the service's address with --wallet-target" in done.stdout
     )
-
-
-def test_the_plugin_alone_disturbs_nobody(tmp_path):
-    (tmp_path / "test_it.py").write_text(
-        "def test_something_else():\n    pass\n\n"
-        "def test_it(wallet_target, check_service):\n    check_service(wallet_target)\n"
-    )
-    done = pytest_with_plugin(tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed, 1 skipped" in done.stdout
-    assert plugin.DONE not in done.stdout
-
-
-@pytest.mark.parametrize("budget", ["--wallet-examples=0", "--wallet-seconds=0"])
-def test_a_budget_of_nothing_is_refused(tmp_path, budget):
-    done = pytest_with_plugin(tmp_path, budget)
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "ERROR: profile quick: " in done.stderr
-    assert "INTERNALERROR" not in done.stdout + done.stderr
-
-
-class Recording:
-    """Notes the passwords and messages that are sent: they are drawn."""
-
-    def __init__(self, app):
-        self.app = app
-        self.drawn: set[tuple[str | None, str | None]] = set()
-
-    async def __call__(self, scope, receive, send):
-        body = b""
-
-        async def heard():
-            nonlocal body
-            message = await receive()
-            body += message.get("body", b"")
-            return message
-
-        await self.app(scope, heard, send)
-        if body:
-            given = json.loads(body)
-            self.drawn.add((given.get("password"), str(given.get("message"))))
-
-
-@pytest.mark.soak
-def test_what_was_done_is_said_and_the_seed_does_it_again(tmp_path):
-    gateway = open_gateway()
-    service = Recording(our_app(gateway))
-    credentials = gateway.credentials
-
-    def run(*options: str) -> tuple[list[str], set[tuple[str | None, str | None]]]:
-        """What was said of each test, and what was drawn."""
-        service.drawn.clear()
-        done = pytest_with_plugin(
-            tmp_path,
-            "--pyargs",
-            "mpcsim.testing.suite",
-            "--wallet-examples=4",
-            f"--wallet-target={node.client.base_url}",
-            f"--wallet-gateway={front.client.base_url}",
-            *options,
-            WAAS_API_KEY=credentials.api_key,
-            WAAS_API_SECRET=credentials.api_secret,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        said = done.stdout.partition(f" {plugin.DONE} =")[2].splitlines()
-        return [line for line in said if line.startswith("test_")], set(service.drawn)
-
-    with (
-        running(gateway.app, "over a socket") as front,
-        running(service, "over a socket") as node,
-    ):
-        (health, *fixed, registered, drawn), first = run()
-        assert health == "test_health: runs: 1, calls: 1, races: 0"
-        assert fixed == [
-            f"test_a_wallet_from_beginning_to_end[{curve}]: runs: 1, calls: 5, races: 0"
-            for curve in ("ed25519", "secp256k1")
-        ]
-        assert registered == "test_what_is_registered: runs: 1, calls: 8, races: 0"
-        found = re.fullmatch(
-            r"test_any_steps_of_any_users: runs: (\d+), calls: ([\d,]+), races: (\d+); "
-            r"the same steps again: --wallet-seed=(\d+), with the same profile and budget",
-            drawn,
-        )
-        assert found, drawn
-        runs, calls, races, seed = (int(number.replace(",", "")) for number in found.groups())
-        assert calls > runs >= 4
-        # Through a worker, too. (How a race ends is up to the service, and with it some calls.)
-        (*_, again), second = run(f"--wallet-seed={seed}", "-n1")
-        assert second == first
-        assert f"runs: {runs}, " in again
-        assert f"races: {races}; the same steps again: --wallet-seed={seed}, " in again
-        assert run(f"--wallet-seed={seed + 1}")[1] != first
-    gateway.close()
 
 
 def test_a_seed_asks_the_same_again():
@@ -485,9 +323,3 @@ def test_options_that_say_too_little(monkeypatch):
         with pytest.raises(pytest.UsageError, match=message):
             plugin.tokens_of(Options(**given))
     assert plugin.tokens_of(Options(tokens="json:dumps"))("alice") == '"alice"'
-
-
-def test_budgets_of_the_command_line():
-    chosen = plugin.profile_of(Options(profile="thorough", examples=7))
-    assert (chosen.name, chosen.examples, chosen.seconds) == ("thorough", 7, None)
-    assert plugin.profile_of(Options(profile="quick", seconds=9.0)).seconds == 9.0

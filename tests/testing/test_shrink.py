@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, BrokenInvariant, Call, Failure, Profile, check_wallet_service
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.machine import UNSTEADY
@@ -50,43 +49,10 @@ def test_skipped_steps_are_left_out():
     assert all(len(candidate) <= 3 for candidate in tried[1:])
 
 
-class Silent:
-    """A target of which nothing may be asked."""
-
-    def ask(self, requests: Any) -> Any:
-        raise AssertionError("a skipped step sent a request")
-
-    def token(self, user: str) -> str:
-        raise AssertionError("a skipped step signed a user up")
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        Call("sign", ED),
-        Call("trespass", ED | {"owner": "alice", "operation": "sign"}),
-        Call("trespass", ED | {"owner": "bob", "operation": "sign"}),
-        Call("trespass_under_own_key", ED | {"owner": "bob"}),
-        Call("unauthenticated", ED | {"fault": "expired"}),
-        Call("unauthenticated", ED | {"fault": "key token"}),
-        Call("sign_while_recovering", ED),
-        Call("all_sign_at_once"),
-        Call("restart", {"part": "gateway"}),
-    ],
-    ids=str,
-)
-def test_skipped_steps_do_nothing(call):
-    api = ApiRun(Silent())
-    api.play([call])
-    assert api.story.steps == []
-    assert api.model.users == {}
-
-
 def test_composite_steps_are_taken_apart():
     recover = Call("recover_twice_at_once", ED)
     found, _ = shrunk(
-        faulty.OldShareSigns,
-        [Call("generate", ED), recover, Call("sign", ED | {"share": 0})],
+        faulty.OldShareSigns, [Call("generate", ED), recover, Call("sign", ED | {"share": 0})]
     )
     assert [call.method for call in found] == ["generate", "recover", "sign"]
 
@@ -96,11 +62,6 @@ def test_many_endpoints_become_the_one_that_fails():
         faulty.TakesExpiredTokens, [Call("unauthenticated", ED | {"fault": "expired"})]
     )
     assert found == [Call("unauthenticated", ED | {"fault": "expired", "endpoint": "GET key"})]
-
-
-def test_no_such_endpoint():
-    with pytest.raises(UsageError, match="GET nothing"):
-        ApiRun(Silent()).unauthenticated("alice", "ed25519", "missing", endpoint="GET nothing")
 
 
 def test_composite_steps_stay_where_it_takes_them():

@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, find, given
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.primitives.bip32 import parse_path, path_text
-from mpcsim.sample_keys import as_loaded, keys
 from mpcsim.sim import Simulation
-from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile, Progress
+from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.api_steps import STEPS, damaged
-from mpcsim.testing.protocol_run import Order
-from mpcsim.testing.rules import arguments, child_paths
-from mpcsim.testing.scenarios import frost_signing, shares_problem
+from mpcsim.testing.rules import child_paths
+from mpcsim.testing.scenarios import shares_problem
 from mpcsim.testing.shrink import shrink
 from tests.helpers.tiers import examples
-
-SPECIFIED = {
-    "sender",
-    "nonce",
-    "init_code",
-    "call_data",
-    "call_gas_limit",
-    "verification_gas_limit",
-    "pre_verification_gas",
-    "max_fee_per_gas",
-    "max_priority_fee_per_gas",
-    "paymaster_and_data",
-    "signature",
-}
 
 few = examples(15, suppress_health_check=list(HealthCheck))
 
@@ -62,21 +46,6 @@ def test_key_shares_are_real(shares):
     assert shares_problem(shares) is None
 
 
-def test_key_shares_are_made_once_and_loaded_anew():
-    first, second = keys("ed25519"), keys("ed25519")
-    assert first[CLIENT].to_bytes() == second[CLIENT].to_bytes()
-    assert first[CLIENT].guard is not second[CLIENT].guard
-    assert as_loaded(first[CLIENT]).guard is not first[CLIENT].guard
-    assert shares_problem({1: first[CLIENT], 2: first[CLIENT]}) is not None
-
-
-@few
-@given(wallets.hashes(), wallets.messages())
-def test_messages(digest, message):
-    assert len(digest) == 32
-    assert 1 <= len(message) <= 1 << 16
-
-
 @few
 @given(wallets.networks(), st.data())
 def test_networks_carry_a_wallet(network, data):
@@ -97,15 +66,6 @@ def test_fault_plans_and_adversaries_fit_their_scenario(data):
 
 
 @few
-@given(wallets.user_operations())
-def test_user_operations_have_the_specified_fields(operation):
-    assert set(operation) == SPECIFIED
-    assert len(operation["sender"]) == 42
-    for name in ("init_code", "paymaster_and_data"):
-        assert operation[name] == "0x" or len(operation[name]) >= 42
-
-
-@few
 @given(wallets.user_operations(signed=False))
 def test_user_operations_are_read_by_the_smart_account_flow(operation):
     module = pytest.importorskip("mpcsim.smart_account.operation")
@@ -121,22 +81,6 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
         assert call.code("api", ApiRun).startswith(f"api.{call.method}(")
     assert len(bytes.fromhex(message)) >= 1
     assert 1 <= len(password) <= 256
-
-
-@pytest.mark.soak
-def test_everything_shrinks_to_the_ordinary_case():
-    assert find(wallets.schedules(), lambda order: True) == Order((0,))
-    assert find(wallets.thresholds(), lambda s: True) == (2, (1, 2))
-    assert find(wallets.curves(), lambda c: True) == "ed25519"
-    assert find(wallets.fault_plans(frost_signing(2, 3, (1, 2))), lambda plan: True) == ()
-    assert repr(find(wallets.scenarios(), lambda s: True)).endswith(", 2, 2)")
-
-
-def test_every_step_can_be_drawn():
-    outages = {"stop", "start", "restart", "lose", "lose_nothing"}
-    children = {"child_key", "sign_with_child", "sign_with_bad_path"}
-    presigning = {"presign", "sign_presigned"}
-    assert set(arguments()) | outages | children | presigning == set(STEPS)
 
 
 # ---------------------------------------------------------------------- the rest of the kit
@@ -185,22 +129,3 @@ def test_profiles_and_budgets():
     for bad in ({"examples": 0}, {"steps": 0}, {"seconds": 0.0}):
         with pytest.raises(UsageError):
             Profile(**{"name": "bad", "examples": 1, "steps": 1, **bad})
-
-
-def test_progress_without_a_terminal_only_counts(tmp_path):
-    progress = Progress("runs")
-    progress.step()
-    progress.step(1500, 2)
-    progress.close()
-    assert progress.done == 2
-    assert str(progress) == "runs: 2, calls: 1,500, races: 2"
-
-
-def test_progress_is_a_bar_where_tqdm_is_installed(tmp_path):
-    pytest.importorskip("tqdm")
-    with (tmp_path / "terminal").open("w") as stream:
-        progress = Progress("runs", 3, stream)
-        for _ in range(3):
-            progress.step()
-        progress.close()
-    assert "runs: 100%" in (tmp_path / "terminal").read_text()

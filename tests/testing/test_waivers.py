@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.testing import ApiRun, Profile, check_wallet_service, plugin, waivers
+from mpcsim.testing import ApiRun, check_wallet_service, plugin
 from mpcsim.testing import service_checks as checks
-from mpcsim.testing.api_steps import STEPS
-from mpcsim.testing.waivers import Waivers
 from tests.helpers.repo import ROOT
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
 OURS = "as ours does"
-FEW = Profile("few", examples=3, steps=6, both_curves=0.0)
 
 
 class OtherErrors(faulty.Faulty):
@@ -89,25 +85,6 @@ def test_a_step_that_cannot_go_on_ends_there() -> None:
         ]
 
 
-def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
-    class Broken(OwnNode):
-        def ask(self, requests):  # type: ignore[no-untyped-def]
-            raise KeyError("of the target's own")
-
-    with Broken() as target, pytest.raises(KeyError):
-        ApiRun(target, waivers={"body_is_as_specified": OURS}).health()
-
-
-@pytest.mark.soak
-def test_the_search_goes_on_past_it() -> None:
-    with OwnNode(faulty.PlainHealth) as target:
-        given = Waivers({"health": OURS, "sign_with_bad_path": OURS}, STEPS)
-        assert check_wallet_service(target, FEW, seed=1, waivers=given) >= 3
-        assert given.met["health"]
-        with pytest.raises(checks.body_is_as_specified.Broken):
-            check_wallet_service(target, replace(FEW, examples=20), seed=1)
-
-
 @pytest.mark.parametrize(
     ("reasons", "message"),
     [
@@ -126,14 +103,6 @@ def test_a_waiver_of_nothing_is_an_error(reasons: dict[str, str], message: str) 
         ApiRun(object(), waivers=reasons)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message):
         check_wallet_service(object(), waivers=reasons)  # type: ignore[arg-type]
-
-
-def test_how_they_are_told() -> None:
-    assert waivers.told({"health": "a", "keys": "b", "sign": "c"}, {"health": 1, "keys": 1200}) == [
-        "waived: health, needed once: a",
-        "waived: keys, needed 1,200 times: b",
-        "waived: sign, not needed: c",
-    ]
 
 
 # ---------------------------------------------------------------------- with the plugin
@@ -166,14 +135,6 @@ def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         timeout=120,
         check=False,
     )
-
-
-@pytest.mark.soak
-def test_one_bad_health_body_is_one_failure_among_others(tmp_path: Path) -> None:
-    done = suite(tmp_path)
-    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
-    assert "FAILED test_ours.py::test_health" in done.stdout
-    assert "test_a_wallet_from_beginning_to_end[ed25519]: runs: 1, calls: 5" in done.stdout
 
 
 @pytest.mark.soak

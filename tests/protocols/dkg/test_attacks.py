@@ -9,7 +9,6 @@ from mpcsim.errors import Aborted, Reason
 from mpcsim.protocol import Done
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Deal
-from mpcsim.sample_keys import keys
 from tests.helpers.adversary import Adversary, Tampered, on
 from tests.helpers.sessions import dkg_session, judge, run_with
 
@@ -73,11 +72,3 @@ def test_a_share_for_another_party():
     for outcome in outcomes.values():
         assert outcome.reason in (Reason.SHARE_INCONSISTENT, Reason.PEER_ABORTED)
     assert any(outcome.culprits == {2} for outcome in outcomes.values())
-
-
-def test_shares_of_two_keys_do_not_make_a_third():
-    first, second = keys("ed25519"), keys("ed25519", name="another")
-    group = first[1].group
-    mixed = {1: first[1].secret_share, 2: second[2].secret_share}
-    doubled = mixed[1] + mixed[1] - mixed[2]  # lambda_1 = 2, lambda_2 = -1
-    assert group.base(doubled) not in (first[1].public_key, second[1].public_key)

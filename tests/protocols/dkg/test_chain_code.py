@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.encoding import Message
 from mpcsim.errors import Aborted, InvalidEncoding, Reason, UsageError
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.protocols import dkg, reshare
+from mpcsim.protocols import reshare
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.rng import SeededRng
@@ -76,20 +75,6 @@ def test_who_reveals_last_does_not_choose_it():
         assert outcome.culprits == {2}
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("toward", [{1}, {1, 3}, {4}])
-def test_equivocation_does_not_end_in_two_chain_codes(toward):
-    session = dkg_session("secp256k1", 2, 4)
-
-    def other(message: Message) -> Tampered:
-        return replace(message, chain_code=bytes(32))
-
-    adversary = Adversary(session.party(2), on("Reveal", other, toward))
-    outcomes = judge(session, run_with(session, adversary), {2})
-    assert all(isinstance(outcome, Aborted) for outcome in outcomes.values())
-    assert any(outcome.culprits == {2} for outcome in outcomes.values())
-
-
 def test_new_shares_are_of_the_same_tree():
     held = keys("secp256k1")
     code = held[1].record.chain_code
@@ -114,17 +99,3 @@ def test_who_starts_from_another_chain_code_is_not_gone_along_with():
         for i, mine in {1: record, 2: other, 3: record}.items()
     )
     assert {o.reason for o in outcomes.values()} <= {Reason.SESSION_MISMATCH, Reason.PEER_ABORTED}
-
-
-def test_a_stored_record_with_a_chain_code():
-    record = keys("secp256k1")[1].record
-    data = record.to_bytes()
-    assert PublicKeyRecord.from_bytes(data) == record
-    assert record.chain_code in data
-    with pytest.raises(InvalidEncoding, match="chain code and curve do not fit"):
-        PublicKeyRecord.from_bytes(replace(record, chain_code=None).to_bytes())
-
-
-def test_a_setup_says_whether_there_will_be_one():
-    assert dkg.setup("secp256k1", 2, (1, 2)).makes_chain_code
-    assert not dkg.setup("ed25519", 2, (1, 2)).makes_chain_code

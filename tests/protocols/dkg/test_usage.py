@@ -81,13 +81,6 @@ def test_messages_before_the_start_are_kept():
     assert late.waiting().missing == {"Reveal": {2, 3}}
 
 
-def test_no_result_before_the_end():
-    party = dkg.party(AGREED, 1, session_id=bytes(32), rng=SeededRng(1))
-    party.start()
-    assert party.outcome is None
-    assert party.waiting().missing == {"Commit": {2, 3}}
-
-
 def test_secrets_do_not_show():
     party = dkg_session("ed25519", 2, 3).party(1)
     party.start()

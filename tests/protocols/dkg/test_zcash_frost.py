@@ -1,12 +1,10 @@
 """The figures of ZcashFoundation/frost for key generation: three parties, threshold two."""
 
 import hashlib
-from itertools import combinations
 
 import pytest
 
 from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.polynomial import commit, lagrange_coefficient
 from mpcsim.errors import CheckFailed, Reason
 from mpcsim.primitives import schnorr
 from mpcsim.protocols import dkg
@@ -65,11 +63,6 @@ def test_every_figure_is_loaded():
     assert [len(of(i, "proof_of_knowledge")) for i in IDS] == [128] * 3
 
 
-def test_commitments_to_the_coefficients():
-    for i in IDS:
-        assert [C_k.encode().hex() for C_k in commit(f[i])] == of(i, "vss_commitments")
-
-
 def test_dealt_shares():
     dealt = [(j, i, share) for i in IDS for j, share in RECEIVED[i].items()]
     assert len(dealt) == 6
@@ -82,31 +75,6 @@ def test_dealt_shares():
                 steps.check_share(C_j, me, wrong, j)
             assert failed.value.reason is Reason.SHARE_INCONSISTENT
             assert failed.value.culprits == {j}
-
-
-def test_combined_shares():
-    for i in IDS:
-        share = steps.combine_shares(ED25519, [*RECEIVED[i].values(), steps.deal(f[i], i)])
-        assert share == SHARES[i]
-        assert ED25519.base(share) == PUBLIC_SHARES[i]
-
-
-def test_public_key_and_public_shares():
-    assert steps.public_key(ED25519, C.values()).encode().hex() == INPUTS["verifying_key"]
-    public = steps.public_shares(ED25519, list(C.values()), IDS)
-    assert {i: Y_i.encode().hex() for i, Y_i in public.items()} == {
-        i: of(i, "verifying_share") for i in IDS
-    }
-
-
-def test_any_two_shares_make_the_key():
-    pairs = list(combinations(IDS, 2))
-    assert len(pairs) == 3
-    for pair in pairs:
-        parts = [lagrange_coefficient(ED25519, i, pair) * SHARES[i] for i in pair]
-        secret = parts[0] + parts[1]
-        assert secret == f[1][0] + f[2][0] + f[3][0]
-        assert ED25519.base(secret) == PUBLIC_KEY
 
 
 # ------------------------------------------------------------------ proofs of knowledge

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.primitives.bip32 import HARDENED, MAX_STEPS
 from mpcsim.protocol import Party
-from mpcsim.protocols import ecdsa, reshare
+from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA
-from mpcsim.protocols.ecdsa import rounds as ecdsa_rounds
 from mpcsim.rng import SeededRng
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys, session_id
@@ -49,41 +48,7 @@ def test_any_path_any_quorum(path, signers, seed):
     assert PublicKey.from_signature_and_message(recoverable, HASH, hasher=None).format() == theirs
 
 
-def test_a_signature_of_one_child_is_of_no_other():
-    shares = keys("secp256k1")
-    found = results(run(party(shares[i], (1, 2), (0, 7)) for i in (1, 2)))
-    der = cdata_to_der(deserialize_compact(found[1].compact()))
-    for path, is_its in {(): False, (0, 7): True, (7, 0): False, (0,): False}.items():
-        theirs = PublicKey(child_key(shares[1].record, path))
-        assert theirs.verify(der, HASH, hasher=None) is is_its
-
-
-def test_shares_of_the_next_epoch_sign_with_the_same_children():
-    held = keys("secp256k1")
-    record = held[1].record
-    new = results(
-        run(
-            reshare.party(
-                reshare.setup(record, (2, 3), share=held[i] if i != 1 else None),
-                i,
-                session_id=session_id("next"),
-                rng=SeededRng(i),
-            )
-            for i in (1, 2, 3)
-        )
-    )
-    session = ecdsa_session((1, 3), 2, 3, new, path=(5,))
-    judge(session, run_with(session), set())
-    assert child_key(new[1].record, (5,)) == child_key(record, (5,))
-
-
 # --- who signs with another key -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("paths", [((1, 2), (12,)), ((0,), ()), ((0, 0), (0,))])
-def test_no_two_paths_look_alike(paths):
-    one, other = (ecdsa_rounds.context(bytes(32), (1, 2), HASH, path) for path in paths)
-    assert one != other
 
 
 def test_a_record_with_another_chain_code_is_noticed_before_any_multiplication():
@@ -100,13 +65,6 @@ def test_a_record_with_another_chain_code_is_noticed_before_any_multiplication()
         assert outcome.detail == f"party {3 - me} signs with another key"
         assert not outcome.culprits
     assert not any(share.guard.discarded for share in held.values())
-
-
-def test_without_a_path_the_chain_code_does_not_matter():
-    shares = keys("secp256k1")
-    other = replace(shares[2], record=replace(shares[2].record, chain_code=bytes(32)))
-    found = results(run(party(share, (1, 2), ()) for share in (shares[1], other)))
-    assert len(set(found.values())) == 1
 
 
 @pytest.mark.parametrize(("signers", "culprits"), [((1, 2), {2}), ((1, 2, 3), set())])

@@ -8,22 +8,15 @@ from coincurve.ecdsa import cdata_to_der, deserialize_compact
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpcsim.algebra.secp256k1 import ORDER
-from mpcsim.bench.protocols import round_trips
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.kernels import PLAIN
-from mpcsim.mta.ot import OtMta
-from mpcsim.mta.schemes import mta_scheme
 from mpcsim.protocol import Done, Waiting
-from mpcsim.protocols import dkg, ecdsa
+from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
-from tests.helpers.tiers import examples
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
 
@@ -78,64 +71,10 @@ def test_hashes_at_the_edges(number):
     verify(sign(shares, (1, 2), digest), digest, shares[1].public_key.encode())
 
 
-@pytest.mark.soak
-@examples(4)
-@given(st.data())
-def test_any_threshold_and_quorum(data):
-    n = data.draw(st.integers(2, 5), "n")
-    t = data.draw(st.integers(2, n), "t")
-    size = data.draw(st.integers(t, n), "signers")
-    signers = tuple(sorted(data.draw(st.permutations(range(1, n + 1)))[:size]))
-    shares = keys("secp256k1", t, n)
-    verify(sign(shares, signers, bytes(32)), bytes(32), shares[1].public_key.encode())
-
-
-def test_signatures_of_the_same_hash_differ():
-    shares = keys("secp256k1")
-    assert sign(shares, (1, 2), bytes(32), "a") != sign(shares, (1, 2), bytes(32), "b")
-
-
 def test_both_parities_of_the_recovery_id_occur():
     shares = keys("secp256k1")
     seen = {sign(shares, (1, 2), bytes(32), str(n)).recovery_id for n in range(12)}
     assert seen == {0, 1}
-
-
-def test_two_round_trips_and_four_messages():
-    shares = keys("secp256k1")
-    assert round_trips(parties(shares, (1, 2), bytes(32))) == 2
-    local = LocalRun(parties(shares, (1, 3), bytes(32)))
-    local.start()
-    local.finish()
-    assert local.delivered == 8
-    assert set(local.depth.values()) == {4}
-
-
-def test_plain_and_vectorised_kernels_give_the_same_run():
-    """Same seeds, other kernel: every message and the signature are equal."""
-
-    def transcript(mta):
-        shares = {i: _with_scheme(share, mta) for i, share in keys("secp256k1").items()}
-        local = LocalRun(parties(shares, (1, 2), bytes(32)))
-        local.start()
-        sent = []
-        while local.in_flight:
-            sent.append(local.deliver().send.data)
-        return sent, results(local.outcomes())
-
-    assert transcript(OtMta(kernel=PLAIN)) == transcript(mta_scheme("ot/80"))
-
-
-def _with_scheme(share, mta):
-    from dataclasses import replace
-
-    return replace(share, mta=mta)
-
-
-def test_wider_statistical_security():
-    agreed = dkg.setup("secp256k1", 2, (1, 2), "ot/128")
-    shares = results(run(dkg.party(agreed, i, session_id=bytes(32)) for i in (1, 2)))
-    verify(sign(shares, (1, 2), bytes(32)), bytes(32), shares[1].public_key.encode())
 
 
 def test_shares_of_two_epochs_do_not_combine():

@@ -5,7 +5,6 @@ import pytest
 from nacl.signing import VerifyKey
 
 from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.polynomial import evaluate
 from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
 from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
@@ -43,12 +42,6 @@ def test_every_figure_is_loaded():
     assert VECTORS["config"]["name"] == "FROST(Ed25519, SHA-512)"
     assert SIGNERS == tuple(FIRST) == tuple(SECOND) == (129, 256, 257)
     assert list(SHARES) == list(range(1, 258))
-
-
-def test_shares_lie_on_the_polynomial():
-    f = [scalar(INPUTS["group_secret_key"]), *map(scalar, INPUTS["share_polynomial_coefficients"])]
-    assert ED25519.base(f[0]) == PUBLIC_KEY
-    assert {i: evaluate(f, i) for i in SHARES} == SHARES
 
 
 @pytest.mark.parametrize("i", SIGNERS)

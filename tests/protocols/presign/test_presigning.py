@@ -8,7 +8,6 @@ from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
 
 from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
-from mpcsim.bench.protocols import round_trips
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, presign, presigned
@@ -18,7 +17,6 @@ from mpcsim.protocols.presigned import PRESIGNED
 from mpcsim.rng import SeededRng
 from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, presignatures, session_id, unused
-from tests.helpers.sessions import child_key
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
@@ -72,15 +70,6 @@ def test_every_quorum_signs_whoever_finishes(signers):
         verify(signature, DIGEST, shares[1].public_key.encode())
 
 
-def test_one_presignature_serves_whatever_child_key():
-    """They are not bound to a path; which one it is, is settled when it is used."""
-    shares = keys("secp256k1")
-    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
-    for path in ((), (0,), (1, 2, 3), (2**31 - 1,) * 10):
-        found = results(run(signers_with(shares, parts, 1, path=path)))
-        verify(found[1], DIGEST, child_key(shares[1].record, path))
-
-
 def test_paths_that_lead_nowhere():
     shares = keys("secp256k1")
     part = unused(presignatures(2, 3, (1, 2))[1][0])
@@ -111,22 +100,6 @@ def test_the_parts_are_those_of_one_nonce_and_no_two_alike():
     assert len(set(values)) == len(values)
 
 
-def test_as_many_exchanges_as_a_signature_and_then_one_message():
-    shares = keys("secp256k1")
-    assert round_trips(presigners(shares, (1, 2), 3)) == 2
-    ahead = LocalRun(presigners(shares, (1, 2), 3))
-    ahead.start()
-    ahead.finish()
-    assert ahead.delivered == 6
-    parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2)).items()}
-    online = LocalRun(signers_with(shares, parts, finisher=1))
-    online.start()
-    assert [m.sender for m in online.in_flight] == [2]
-    assert sum(len(m.send.data) for m in online.in_flight) <= 250
-    online.finish()
-    assert online.delivered == 1
-
-
 def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
     shares = keys("secp256k1")
     parts = {i: part[0] for i, part in presignatures(2, 3, (1, 2, 3)).items()}
@@ -138,15 +111,6 @@ def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
     }
     results(online.finish())
     assert online.delivered == 4
-
-
-def test_64_at_once():
-    shares = keys("secp256k1")
-    found = results(run(presigners(shares, (1, 2), presign.MAX_COUNT)))
-    assert len({p.id for p in found[1]}) == presign.MAX_COUNT
-    assert [p.id for p in found[1]] == [p.id for p in found[2]]
-    last = {i: parts[-1] for i, parts in found.items()}
-    verify(sign(shares, last, 1), DIGEST, shares[1].public_key.encode())
 
 
 def test_the_first_message_of_presigning_takes_no_share():

@@ -132,12 +132,7 @@ def test_delta_is_the_hash_that_is_written_down():
     ).digest()
     assert steps.request(part, 1, (9,), pk, DIGEST, RHO) == request
     wide = hashlib.shake_128(
-        framed(
-            "mpcsim/presigned/delta/v1",
-            request,
-            bytes([0, 0, 0, 2]),
-            b"\2" * 32,
-        )
+        framed("mpcsim/presigned/delta/v1", request, bytes([0, 0, 0, 2]), b"\2" * 32)
     ).digest(48)
     delta = int.from_bytes(wide, "big") % ORDER
     assert steps.shift(request, {2: b"\2" * 32}).n == delta

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.sim.network.files import latencies, tables, toml
 from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
@@ -48,10 +46,6 @@ def test_every_latency_comes_back(latency: Latency, tmp_path: Path) -> None:
     assert Network.load(tmp_path / "network.toml") == network
 
 
-def test_every_latency_has_a_kind() -> None:
-    assert {type(each) for each in EACH} == {kind.of for kind in latencies.KINDS.values()}
-
-
 @pytest.mark.parametrize(
     "network",
     [
@@ -74,14 +68,6 @@ def test_every_network_comes_back(network: Network, tmp_path: Path) -> None:
     assert text.startswith("# where it is from\n# and how\n")
     saved(Network.load(tmp_path / "network.toml"), tmp_path)
     assert (tmp_path / "network.toml").read_text() == text
-
-
-def test_a_distribution_that_links_share_is_written_once(tmp_path: Path) -> None:
-    shared = LogNormal(5, 0.5)
-    text = saved(Network.star(shared, shared, 2.0), tmp_path)
-    assert text.count("sigma") == 1
-    assert 'latency = "client-gateway"' in text
-    assert '[distributions.client-gateway]\nkind = "log-normal"' in text
 
 
 def test_what_is_left_out_is_as_in_code(tmp_path: Path) -> None:
@@ -107,31 +93,6 @@ def test_what_is_left_out_is_as_in_code(tmp_path: Path) -> None:
     assert network.connection == Network.star().connection
 
 
-def test_a_field_that_a_class_gets_later_needs_nothing_here() -> None:
-    @dataclass(frozen=True)
-    class Burst:
-        good: float
-        bad: float = 0.5
-
-    # The same with names that get_type_hints finds.
-    Burst.__init__.__annotations__ = {"good": float, "bad": float}
-
-    @dataclass(frozen=True)
-    class Later:
-        name: str
-        depth: int | None = None
-        loss: Burst | float = 0.0
-
-    Later.__init__.__annotations__ = {"name": str, "depth": int | None, "loss": Burst | float}
-    for value in (Later("x"), Later("x", 3, 0.25), Later("x", None, Burst(0.1))):
-        table = tables.encode(value)
-        assert tables.decode(Later, table, "links.x", {}) == value
-    with pytest.raises(UsageError, match=r"^links\.x\.loss\.worse: unknown key 'worse'"):
-        tables.decode(Later, {"name": "x", "loss": {"good": 1.0, "worse": 2}}, "links.x", {})
-    with pytest.raises(UsageError, match=r"^links\.x\.loss\.good: missing"):
-        tables.decode(Later, {"name": "x", "loss": {}}, "links.x", {})
-
-
 GOOD = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
 
 
@@ -143,22 +104,14 @@ GOOD = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
         ("sigma = 0.7", "sgma = 1", "links.client-gateway.latency.sgma: unknown key 'sgma'; did "),
         ("sigma = 0.7", "", "links.client-gateway.latency.sigma: missing"),
         ("sigma = 0.7", "sigma = nan", "links.client-gateway.latency.sigma: latency sigma is nan"),
-        (
-            "sigma = 0.7",
-            "sigma = 1" + 400 * "0",
-            "links.client-gateway.latency.sigma: 1000",
-        ),
+        ("sigma = 0.7", "sigma = 1" + 400 * "0", "links.client-gateway.latency.sigma: 1000"),
         ('"log-normal"', '"lognormal"', "links.client-gateway.latency.kind: unknown kind"),
         ('"log-normal"', "[1]", "links.client-gateway.latency.kind: unknown kind"),
         ('kind = "log-normal"', "", "links.client-gateway.latency.kind: missing"),
         ('b = "gateway"', 'b = "gatway"', "links.client-gateway.b: unknown site 'gatway'; did you"),
         ('b = "gateway"', 'b = "client"', "links.client-gateway: link client - client: a link"),
         ('a = "operator"', 'a = "client"', "links.operator-gateway: joins the same sites as links"),
-        (
-            'a = "operator"\nb = "gateway"',
-            'a = "operator"\nb = "institution"',
-            "",
-        ),
+        ('a = "operator"\nb = "gateway"', 'a = "operator"\nb = "institution"', ""),
         (
             'a = "institution"\nb = "gateway"',
             'a = "operator"\nb = "client"',
@@ -222,10 +175,7 @@ def test_an_error_names_its_entry(old: str, new: str, message: str, tmp_path: Pa
             '{kind = "empirical", samples_ms = [1, "2"]}',
             "links.line.latency.samples_ms[1]: '2' is not a number",
         ),
-        (
-            '{kind = "empirical", samples_ms = 1}',
-            "links.line.latency.samples_ms: 1 is not a list",
-        ),
+        ('{kind = "empirical", samples_ms = 1}', "links.line.latency.samples_ms: 1 is not a list"),
         (
             '{kind = "bursts", samples_ms = [1, 2], block = 3}',
             "links.line.latency.block: latency block is 3: there are 2 samples",
@@ -266,21 +216,3 @@ def test_a_latency_of_ones_own_cannot_be_saved(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="class Mine has no kind in files"):
         Network.star(1.0).with_link("client", "gateway", latency=Mine(2)).save(tmp_path / "x.toml")
-
-
-def test_keys_that_need_quotes() -> None:
-    assert toml.inside('links."a b"', "latency") == 'links."a b".latency'
-    assert toml.inside("links", "caller-gateway") == "links.caller-gateway"
-    assert toml.inside("", 'a"b') == r'"a\"b"'
-
-
-def test_links_of_one_name(tmp_path: Path) -> None:
-    """Labels are made of sites' names, which may be such that two are alike."""
-    made = Network.mesh((1, 2, 3), 1.0)
-    names = {"site 1": "a", "site 2": "a-a", "site 3": "a-a-a"}
-    links = tuple(replace(link, a=names[link.a], b=names[link.b]) for link in made.links)
-    sites = {names[old]: replace(site, name=names[old]) for old, site in made.sites.items()}
-    placement = {party: names[old] for party, old in made.placement.items()}
-    network = Network(sites, links, placement)
-    saved(network, tmp_path)
-    assert Network.load(tmp_path / "network.toml") == network

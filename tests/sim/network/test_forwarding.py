@@ -61,14 +61,6 @@ def test_a_message_arrives_in_windows():
     assert one.done[number].arrived_ms == 250
 
 
-@pytest.mark.parametrize("key", range(5))
-def test_being_told_of_parts_changes_nothing(key):
-    told, untold = (
-        line(10.0, 9.0, loss=0.1)(3.0, 99_999, key=key, stream=stream) for stream in (True, False)
-    )
-    assert told == untold
-
-
 def test_a_lost_segment_holds_up_what_is_behind_it():
     """The sixth is sent again after 100 ms, for others behind it have come; the five before it are
     there after 50."""
@@ -128,24 +120,9 @@ def test_streaming_is_never_later_and_adds_up(size, a, b, c, d, rates, key):
 # ------------------------------------------------------------------ the setting
 
 
-@pytest.mark.parametrize("wrong", ["streams", "", None, 1])
-def test_no_such_forwarding(wrong):
-    with pytest.raises(UsageError, match=r"unknown connection forwarding .*store, stream"):
-        Network.star().with_connection(forwarding=wrong)
-
-
 def test_the_near_match_is_named():
     with pytest.raises(UsageError, match="did you mean stream"):
         Connection(forwarding="streaming")
-
-
-def test_a_network_says_that_it_streams():
-    stored = Network.star()
-    streamed = stored.with_connection(forwarding="stream")
-    for text in (str(streamed), streamed._repr_html_()):
-        assert "forwarding as bytes arrive" in text
-    for text in (str(stored), stored._repr_html_()):
-        assert "forwarding" not in text
 
 
 # ------------------------------------------------------------------ runs
@@ -167,44 +144,6 @@ def test_a_signature_pays_for_the_windows_once():
     assert stored.elapsed_ms == pytest.approx(600, abs=1)
     assert streamed.elapsed_ms == pytest.approx(500, abs=1)
     assert [m.kind for m in streamed.trace.messages] == [m.kind for m in stored.trace.messages]
-
-
-def test_the_times_of_a_streamed_message_add_up():
-    network = Network.star(50.0, 30.0, 20.0, loss=0.02, service_ms=2.0, mbit_per_s=20.0)
-    trace = sign(network.with_connection(forwarding="stream")).trace
-    for message in trace.messages:
-        first, last = message.hops
-        assert first.transfer.given_ms == message.sent_ms
-        assert last.transfer.given_ms == first.transfer.arrived_ms + 2.0
-        assert last.transfer.arrived_ms == message.received_ms
-        for hop in message.hops:
-            assert parts(hop.transfer) == pytest.approx(lab.took(hop.transfer))
-
-
-def test_the_same_seed_gives_the_same_times():
-    network = Network.preset("seoul", institution="frankfurt", access="lte")
-    streamed = network.with_connection(forwarding="stream")
-    times = [sign(streamed).elapsed_ms for _ in range(2)]
-    assert times[0] == times[1] < sign(network).elapsed_ms
-
-
-def test_without_a_site_in_the_middle_there_is_nothing_to_forward():
-    mesh = Network.mesh([1, 2, 3], 50.0)
-    assert sign(mesh).elapsed_ms == sign(mesh.with_connection(forwarding="stream")).elapsed_ms
-
-
-@pytest.mark.soak
-def test_real_time_agrees():
-    """What is stored waits a round trip of 100 ms on the second hop, too (see above)."""
-    network = Network.star(50.0, 50.0, 50.0).with_connection(forwarding="stream")
-    found = sign(network, clock="real", compute=None)
-    assert found.elapsed_ms > 499
-    for message in found.trace.messages:
-        if message.kind == "Respond":
-            first, last = message.hops
-            # The machine's own delays come on top: told apart by what is longer, not by how long.
-            assert first.transfer.window_ms > 99
-            assert last.transfer.window_ms < first.transfer.window_ms / 2
 
 
 def test_a_streaming_network_is_not_replayed():

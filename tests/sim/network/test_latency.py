@@ -1,7 +1,6 @@
 """Latency distributions: samples against their analytic moments, and what is refused."""
 
 import math
-import pickle
 import statistics
 from pathlib import Path
 
@@ -95,11 +94,6 @@ def test_samples_are_finite_and_never_negative(latency: Latency, seed: int) -> N
     assert (drawn >= 0).all()
 
 
-@given(latencies, st.integers(0, 2**32))
-def test_same_seed_same_samples(latency: Latency, seed: int) -> None:
-    assert np.array_equal(draw(latency, 100, seed), draw(latency, 100, seed))
-
-
 @pytest.mark.parametrize("latency", EXAMPLES[1:], ids=str)
 def test_samples_follow_the_generator_alone(latency: Latency) -> None:
     assert not np.array_equal(draw(latency, 100, 1), draw(latency, 100, 2))
@@ -115,13 +109,6 @@ def test_mean_is_the_analytic_one(latency: Latency) -> None:
     """Six standard errors: the seed is fixed, so Hypothesis cannot hunt for a bad one."""
     tolerance = 6 * latency.std_ms / math.sqrt(N) + 1e-9 * latency.mean_ms + 1e-12
     assert abs(draw(latency).mean() - latency.mean_ms) <= tolerance
-
-
-@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
-def test_moments_of_a_million_samples(latency: Latency) -> None:
-    drawn = draw(latency, 1_000_000)
-    assert drawn.mean() == pytest.approx(latency.mean_ms, rel=0.005)
-    assert drawn.std() == pytest.approx(latency.std_ms, rel=0.02)
 
 
 @given(latencies)
@@ -140,14 +127,6 @@ def test_empty_and_single_draws(latency: Latency) -> None:
     assert draw(latency, 1).shape == (1,)
     with pytest.raises(UsageError, match="cannot draw -1"):
         draw(latency, -1)
-
-
-@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
-def test_draws_are_the_callers_own(latency: Latency) -> None:
-    drawn = draw(latency, 100)
-    kept = drawn.copy()
-    drawn[:] = -1
-    assert np.array_equal(draw(latency, 100), kept)
 
 
 # --------------------------------------------------------------------------- scaled and shifted
@@ -169,12 +148,6 @@ def test_shifted_adds_to_every_sample(latency: Latency, ms: float) -> None:
     np.testing.assert_allclose(draw(shifted, 200), draw(latency, 200) + ms, 1e-9, 1e-9)
     assert shifted.mean_ms == pytest.approx(latency.mean_ms + ms, 1e-9, 1e-9)
     assert shifted.std_ms == pytest.approx(latency.std_ms, 1e-4, 1e-4)
-
-
-def test_shifting_back_is_allowed_down_to_zero() -> None:
-    assert LogNormal(12, 0.5, 10).shifted(-10) == LogNormal(2, 0.5)
-    assert Constant(3).shifted(-3) == Constant(0)
-    assert Uniform(3, 9).shifted(-3) == Uniform(0, 6)
 
 
 @pytest.mark.parametrize("latency", EXAMPLES, ids=str)
@@ -200,18 +173,6 @@ def test_bad_shifts_are_refused(latency: Latency, bad: float) -> None:
 # --------------------------------------------------------------------------- each distribution
 
 
-def test_constant() -> None:
-    assert draw(Constant(7), 3).tolist() == [7.0, 7.0, 7.0]
-    assert (Constant(7).mean_ms, Constant(7).std_ms) == (7.0, 0.0)
-
-
-@given(uniforms())
-def test_uniform_stays_inside(latency: Uniform) -> None:
-    drawn = draw(latency, 500)
-    assert drawn.min() >= latency.low_ms
-    assert drawn.max() <= latency.high_ms * (1 + 1e-12)
-
-
 def test_clipped_normal() -> None:
     """Clipped at its own centre: mean s/sqrt(2 pi), variance s^2 (1/2 - 1/(2 pi))."""
     latency = Normal(0, 10)
@@ -220,24 +181,11 @@ def test_clipped_normal() -> None:
     assert np.count_nonzero(draw(latency) == 0) == pytest.approx(N / 2, rel=0.05)
 
 
-def test_normal_far_from_its_floor_is_not_changed_by_it() -> None:
-    latency = Normal(100, 5)
-    assert (latency.mean_ms, latency.std_ms) == (pytest.approx(100), pytest.approx(5))
-    assert latency == Normal(mean_ms=100, std_ms=5, floor_ms=0)
-
-
 @pytest.mark.parametrize(("mean", "expected"), [(3.0, 5.0), (8.0, 8.0)])
 def test_normal_without_spread(mean: float, expected: float) -> None:
     latency = Normal(mean, 0, 5)
     assert (latency.mean_ms, latency.std_ms) == (expected, 0)
     assert set(draw(latency, 10)) == {expected}
-
-
-@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_moments_of_the_clipped_normal_are_sane(mean: float, std: float, floor: float) -> None:
-    latency = Normal(mean, std, floor)
-    assert latency.mean_ms >= max(mean, floor) * (1 - 1e-9)
-    assert 0 <= latency.std_ms <= std * (1 + 1e-9) + 1e-6 * max(1.0, abs(mean - floor))
 
 
 def test_log_normal_median_and_quantiles() -> None:
@@ -259,20 +207,6 @@ def test_log_normal_with_mean(floor: float, excess: float, std: float) -> None:
     assert latency.std_ms == pytest.approx(std, rel=1e-5, abs=1e-9)
 
 
-def test_log_normal_with_mean_at_its_floor() -> None:
-    assert LogNormal.with_mean(10, 0, 10) == LogNormal(10, 0, 10)
-    assert set(draw(LogNormal.with_mean(10, 0), 5)) == {10.0}
-    with pytest.raises(UsageError, match="std_ms is 2: a mean at the floor allows only 0"):
-        LogNormal.with_mean(10, 2, 10)
-
-
-def test_gamma_tail_is_heavier_for_smaller_shapes() -> None:
-    tails = [np.percentile(draw(Gamma(20, shape, 10)), 99.9) for shape in (8, 2, 0.5)]
-    assert tails == sorted(tails)
-    assert Gamma(20, 4, 10).std_ms == 5
-    assert draw(Gamma(20, 0.5, 10)).min() >= 10
-
-
 def test_pareto_tail() -> None:
     drawn = draw(Pareto(4, 3, 8), 400_000)
     assert drawn.min() >= 8
@@ -290,13 +224,6 @@ def test_empirical_draws_only_what_was_measured() -> None:
     assert counts / N == pytest.approx([0.25, 0.5, 0.25], abs=0.02)
     assert latency.mean_ms == statistics.fmean([5, 7, 7, 20])
     assert latency.std_ms == pytest.approx(statistics.pstdev([5, 7, 7, 20]))
-
-
-def test_empirical_takes_any_iterable() -> None:
-    expected = Empirical((1.0, 2.0))
-    assert Empirical.of(np.array([1.0, 2.0])) == expected
-    assert Empirical.of(float(i) for i in (1, 2)) == expected
-    assert Empirical([1, 2]) == expected  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -455,16 +382,6 @@ def test_what_is_no_finite_number_is_refused(
     make(**arguments)
     with pytest.raises(UsageError, match=f"latency {name} is .*: it must be"):
         make(**{**arguments, name: bad})
-
-
-@pytest.mark.parametrize("latency", EXAMPLES, ids=str)
-def test_latencies_are_values(latency: Latency) -> None:
-    again = pickle.loads(pickle.dumps(latency))
-    assert again == latency
-    assert hash(again) == hash(latency)
-    assert np.array_equal(draw(again, 10), draw(latency, 10))
-    with pytest.raises(AttributeError):
-        latency.floor_ms = 3  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -116,13 +116,6 @@ def test_losses_are_as_many_and_as_long_as_said() -> None:
     assert clear > 0.97**10 + 0.05
 
 
-def test_bursts_of_a_single_kind_are_independent_losses() -> None:
-    """If both states lose alike, it does not matter which it is."""
-    one = graph(3).replay(row(loss=GilbertElliott(0.3, 0.2, 0.05, 0.05)), 4000, seed=1)
-    other = graph(3).replay(row(loss=0.05), 4000, seed=1)
-    assert (one.finished_ms == other.finished_ms).all()
-
-
 # ------------------------------------------------------------------ one rate for all
 
 
@@ -133,13 +126,6 @@ def test_two_calls_at_once_slow_each_other_down() -> None:
     assert took(first) == pytest.approx(41)
     assert took(second) == pytest.approx(42)
     assert (first.queueing_ms, second.queueing_ms) == (0, pytest.approx(1))
-
-
-def test_each_direction_has_a_rate_of_its_own() -> None:
-    """8 Mbit/s there and 80 back: what goes back takes 0.1 ms, and waits for nobody."""
-    traffic = Traffic(row(mbit_per_s=8.0, back_mbit_per_s=80.0))
-    assert took(said(traffic, 948)[0]) == pytest.approx(41)
-    assert took(said(Traffic(traffic.network), 948, source="b")[0]) == pytest.approx(40.1)
 
 
 # ------------------------------------------------------------------ no room
@@ -160,12 +146,6 @@ def test_what_finds_no_room_is_dropped_and_sent_again() -> None:
     assert whole.recovery_ms > 80  # the sender hears of it a round trip later, at best
     [fits] = said(Traffic(row(mbit_per_s=8.0, queue_bytes=3000.0)), 3 * 1448)
     assert took(fits) == pytest.approx(4.5 + 40)
-
-
-def test_a_queue_in_one_direction() -> None:
-    small = row(mbit_per_s=8.0, queue_bytes=3000.0, back_queue_bytes=math.inf)
-    assert said(Traffic(small), 14_480)[0].recovery_ms > 0
-    assert said(Traffic(small), 14_480, source="b")[0].recovery_ms == 0
 
 
 @given(
@@ -206,11 +186,3 @@ def test_in_network_files(tmp_path: Any) -> None:
     (tmp_path / "net.toml").write_text(text.replace("to_good = 0.5", "to_good = 5.0"))
     with pytest.raises(UsageError, match=r"links\.a-b\.loss\.to_good: to_good is 5.0"):
         Network.load(tmp_path / "net.toml")
-
-
-def test_in_tables() -> None:
-    network = row(loss=GilbertElliott.of(0.01, packets=4), queue_bytes=64_000.0)
-    assert "loss 1.00% in bursts of 4, queue 64,000 B" in str(network)
-    html = network._repr_html_()
-    assert "1.00% in bursts of 4" in html
-    assert "64,000 B" in html

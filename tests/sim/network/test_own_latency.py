@@ -13,7 +13,6 @@ import pytest
 from mpcsim import Network, Simulation
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
-from mpcsim.explorer import Explorer
 from mpcsim.sim import Latency, register_latency
 from mpcsim.sim.network.files import latencies
 from mpcsim.sim.network.latency import Constant
@@ -72,15 +71,6 @@ def test_it_is_simulated_and_replayed() -> None:
     assert (found == graph.replay(NETWORK, 2000, seed=1).finished_ms).all()
     table = DrawTable(10, seed=1)
     assert len(graph.replay(NETWORK, 10, draws=table).finished_ms) == 10
-
-
-def test_it_is_explored() -> None:
-    sim = Simulation(NETWORK, secrets_seed="own")
-    sim.generate("ed25519")
-    explorer = Explorer.live(sim, "sign", signers=(1, 2))
-    before = explorer.trace.finished_ms
-    explorer.set_link("client", "gateway", one_way_ms=500.0)
-    assert explorer.trace.finished_ms > before + 500
 
 
 def test_with_a_kind_it_is_in_files(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The public figures hang together, and nothing is faster than light."""
 
-from itertools import combinations, permutations, product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -11,12 +11,6 @@ from mpcsim.sim.network.latency import Constant, LogNormal
 from mpcsim.sim.network.presets import ACCESS, COORDINATES, REGIONS, Access
 
 PAIRS = list(combinations(REGIONS, 2))
-
-
-def test_regions() -> None:
-    assert len(REGIONS) == len(set(REGIONS)) >= 10
-    assert set(COORDINATES) == set(presets.CLOUD_REGIONS) == set(REGIONS)
-    assert len(set(presets.CLOUD_REGIONS.values())) == len(REGIONS)
 
 
 def test_round_trips_are_symmetric() -> None:
@@ -38,12 +32,6 @@ def test_a_few_well_known_round_trips() -> None:
     assert presets.round_trip_ms("ohio", "virginia") == 16
 
 
-def test_well_known_distances() -> None:
-    assert presets.great_circle_km("seoul", "tokyo") == pytest.approx(1160, rel=0.01)
-    assert presets.great_circle_km("london", "paris") == pytest.approx(344, rel=0.01)
-    assert presets.great_circle_km("paris", "paris") == 0
-
-
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_nothing_beats_light_in_fibre(a: str, b: str) -> None:
     """2 d / (2/3 c); and no route is six times as long as the great circle."""
@@ -53,13 +41,6 @@ def test_nothing_beats_light_in_fibre(a: str, b: str) -> None:
     floor = presets.region_latency(a, b)
     assert isinstance(floor, LogNormal)
     assert 2 * floor.floor_ms >= bound
-
-
-def test_detours_hardly_pay() -> None:
-    """Routing is no shortest path, so a detour may save something: up to an eighth here."""
-    for a, b, via in permutations(REGIONS, 3):
-        detour = presets.round_trip_ms(a, via) + presets.round_trip_ms(via, b)
-        assert presets.round_trip_ms(a, b) <= 1.15 * detour, (a, b, via)
 
 
 def test_latency_between_regions() -> None:
@@ -82,16 +63,6 @@ def test_access_networks() -> None:
         assert presets.access(name) is each
 
 
-def test_access_networks_rank_as_everybody_knows() -> None:
-    means = [
-        ACCESS[name].latency.mean_ms for name in ("datacentre", "fibre", "5g", "lte", "satellite")
-    ]
-    assert means == sorted(means)
-    assert ACCESS["fibre"].latency.mean_ms < ACCESS["wifi"].latency.mean_ms
-    assert ACCESS["satellite"].latency.mean_ms < ACCESS["3g"].latency.mean_ms
-    assert ACCESS["3g"].up_mbit_per_s < ACCESS["lte"].up_mbit_per_s < ACCESS["5g"].up_mbit_per_s
-
-
 def test_satellite_scatters_as_measured() -> None:
     """Quartiles of the round trip 40, 50 and 60 ms, at least 20."""
     one_way = ACCESS["satellite"].latency
@@ -101,36 +72,12 @@ def test_satellite_scatters_as_measured() -> None:
     assert round_trips.min() >= 20
 
 
-def test_tables_cannot_be_changed() -> None:
-    with pytest.raises(TypeError):
-        ACCESS["fibre"] = ACCESS["lte"]  # type: ignore[index]
-    with pytest.raises(TypeError):
-        COORDINATES["seoul"] = (0.0, 0.0)  # type: ignore[index]
-
-
-@pytest.mark.parametrize("spelling", ["saopaulo", "Sao Paulo", "SAO-PAULO", "sao_paulo"])
-def test_spelling(spelling: str) -> None:
-    assert presets.region(spelling) == "saopaulo"
-    assert presets.round_trip_ms(spelling, "Virginia") == 115
-    assert presets.access("Wi-Fi").name == "wifi"
-
-
 def test_unknown_region_names_the_near_matches_and_the_list() -> None:
     with pytest.raises(UsageError) as failure:
         presets.region("soul")
     text = str(failure.value)
     assert text.startswith("unknown region 'soul'; did you mean seoul")
     assert all(name in text for name in REGIONS)
-
-
-def test_unknown_without_a_near_match() -> None:
-    with pytest.raises(UsageError, match=r"unknown region 'xyzzy' \(known: seoul, tokyo"):
-        presets.region("xyzzy")
-    for find in (presets.round_trip_ms, presets.region_latency, presets.great_circle_km):
-        with pytest.raises(UsageError, match="unknown region"):
-            find("seoul", "atlantis")
-        with pytest.raises(UsageError, match="unknown region"):
-            find("atlantis", "seoul")
 
 
 def test_unknown_access_network() -> None:
@@ -157,7 +104,7 @@ def test_bad_access_networks_are_refused(change: dict[str, float], message: str)
         Access("mine", Constant(1), **rates)
 
 
-def test_text_of_an_access_network() -> None:
-    assert str(Access("mine", Constant(3), 10, 50.5, 0.002)) == (
-        "mine: constant, 3.0 ms, 10 Mbit/s up, 50.5 Mbit/s down, loss 0.20%"
-    )
+def test_regions() -> None:
+    assert len(REGIONS) == len(set(REGIONS)) >= 10
+    assert set(COORDINATES) == set(presets.CLOUD_REGIONS) == set(REGIONS)
+    assert len(set(presets.CLOUD_REGIONS.values())) == len(REGIONS)

@@ -7,7 +7,6 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Constant, Uniform
-from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.presets import REGIONS
 from mpcsim.sim.network.topology import CLIENT, INSTITUTION, OPERATOR, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
@@ -36,11 +35,6 @@ def test_the_shortest_way_and_back() -> None:
     assert [str(hop) for hop in joined.route(3, 1)] == ["c → b", "b → a"]
     triangle = network(*joined.links, link("a", "c"), placement=joined.placement)
     assert [str(hop) for hop in triangle.route(1, 3)] == ["a → c"]
-
-
-def test_no_hop_within_a_site() -> None:
-    assert network(link(), placement={1: "a", 2: "a"}).route(1, 2) == ()
-    assert network(link()).route(1, 1) == ()
 
 
 def test_a_link_has_two_directions() -> None:
@@ -73,10 +67,6 @@ def test_a_link_is_the_same_both_ways_unless_said() -> None:
         back.loss,
         back.queue_bytes,
     )
-
-
-def test_no_loss_back_is_not_the_loss_there() -> None:
-    assert link(loss=0.1, back_loss=0.0).direction("b").loss == 0.0
 
 
 # ------------------------------------------------------------------ ready-made networks
@@ -136,82 +126,33 @@ def test_with_site() -> None:
     assert changed.sites["client"] == Site("client")
 
 
-def test_with_connection() -> None:
-    changed = Network.star().with_connection(cold=True, tls_round_trips=2)
-    assert changed.connection == Connection(cold=True, tls_round_trips=2)
-
-
-def test_connections_in_a_notebook() -> None:
-    as_it_is = Network.star()._repr_html_()
-    assert "TLS handshake 1 round trip, 300 B" in as_it_is
-    assert "initial window 10 segments<" in as_it_is
-    changed = Network.star().with_connection(
-        tls_round_trips=2, initial_window=1, slow_start_after_idle=False
-    )
-    assert "TLS handshake 2 round trips" in changed._repr_html_()
-    assert "initial window 1 segment, kept while idle<" in changed._repr_html_()
-
-
-def test_how_messages_are_forwarded_is_a_setting_of_the_connections() -> None:
-    changed = Network.star().with_connection(forwarding="stream")
-    assert changed.connection == Connection(forwarding="stream")
-
-
-def test_text() -> None:
-    text = str(Network.star(10, loss=0.01))
-    assert "client - gateway: constant, 10.0 ms, 1000 Mbit/s, loss 1.00%" in text
-    assert "queue" not in text
-
-
-def test_text_of_losses_in_bursts_and_of_queues() -> None:
-    bursty = Network.star(loss=GilbertElliott.of(0.01, packets=4))
-    network = bursty.with_link("client", "gateway", queue_bytes=30_000.0)
-    assert "1000 Mbit/s, loss 1.00% in bursts of 4, queue 30,000 B" in str(network)
-    html = network._repr_html_()
-    assert "1.00% in bursts of 4" in html
-    assert "30,000 B" in html
-    assert "no end" in html
-
-
 # ------------------------------------------------------------------ bad input
 
 STAR = Network.star(1.0, 1.0, 1.0)
 BAD = {
     "negative latency": (lambda: link(latency=-1.0), "link a - b: latency"),
     "no latency": (lambda: link(latency="fast"), "link a - b: latency"),
-    "latency NaN": (lambda: link(latency=math.nan), "latency"),
-    "infinite latency back": (lambda: link(back_latency=math.inf), "back_latency"),
     "latency of a star": (lambda: Network.star(client=-5), "client: latency"),
-    "latency of its operator": (lambda: Network.star(operator=math.nan), "operator: latency"),
     "latency of a mesh": (lambda: Network.mesh((1, 2), -1), "latency"),
     "loss of 1": (lambda: link(loss=1.0), "link a - b: loss is 1"),
-    "negative loss": (lambda: link(loss=-0.1), "loss"),
     "loss NaN": (lambda: link(loss=math.nan), "loss"),
     "loss back of 1": (lambda: link(back_loss=1), "back_loss"),
     "negative queue": (lambda: link(queue_bytes=-1.0), "link a - b: queue_bytes is -1"),
-    "queue back NaN": (lambda: link(back_queue_bytes=math.nan), "back_queue_bytes is nan"),
     "loss of a preset": (lambda: Network.preset("seoul", loss=1), "loss"),
     "no bandwidth": (lambda: link(mbit_per_s=0.0), "mbit_per_s"),
-    "bandwidth NaN": (lambda: link(mbit_per_s=math.nan), "mbit_per_s"),
     "negative bandwidth back": (lambda: link(back_mbit_per_s=-1.0), "back_mbit_per_s"),
     "one end": (lambda: link("a", "a"), "two sites"),
     "cpu_factor 0": (lambda: Site("a", cpu_factor=0.0), "site a: cpu_factor"),
-    "cpu_factor NaN": (lambda: Site("a", cpu_factor=math.nan), "cpu_factor"),
     "cpu_factor infinite": (lambda: Site("a", cpu_factor=math.inf), "cpu_factor"),
     "no core": (lambda: Site("a", cores=0), "cores"),
-    "half a core": (lambda: Site("a", cores=1.5), "cores"),
     "negative service": (lambda: Site("a", service_ms=-1.0), "service_ms"),
-    "service NaN": (lambda: Site("a", service_ms=math.nan), "service_ms"),
     "endless service": (lambda: Site("a", service_ms=math.inf), "service_ms"),
     "missing link": (lambda: network(), "no link leads from a to b"),
     "unknown end": (lambda: network(link("a", "bb")), "unknown site 'bb'; did you mean b?"),
     "two links": (lambda: network(link(), link("b", "a")), "link b - a: two links"),
     "party nowhere": (lambda: network(link(), placement={1: "d"}), "party 1: unknown site 'd'"),
     "party 0": (lambda: network(link(), placement={0: "a"}), "party id 0"),
-    "misnamed site": (
-        lambda: Network({"a": Site("b")}, (), {}),
-        "site b under the name a",
-    ),
+    "misnamed site": (lambda: Network({"a": Site("b")}, (), {}), "site b under the name a"),
     "party without a site": (
         lambda: VirtualRun(toy_parties(100), network(link(), placement={1: "a"})),
         "party 2 has no site",
@@ -223,17 +164,12 @@ BAD = {
         "party 1 .* twice",
     ),
     "deadline": (lambda: VirtualRun(toy_parties(100), STAR, deadline_ms=-1.0), "deadline_ms"),
-    "deadline NaN": (
-        lambda: VirtualRun(toy_parties(100), STAR, deadline_ms=math.nan),
-        "deadline_ms",
-    ),
     "unknown region": (lambda: Network.preset("soul"), "did you mean seoul"),
     "a preset's typo": (
         lambda: Network.preset("seoul", acces="lte"),  # type: ignore[arg-type]
         "unknown setting of a preset 'acces'; did you mean access",
     ),
     "unknown access": (lambda: Network.preset("seoul", access="fiber"), "did you mean fibre"),
-    "unknown region of another": (lambda: Network.preset("seoul", operator="frankfur"), "frankfur"),
     "with an unknown link": (lambda: STAR.with_link("client", "operator"), "no link joins"),
     "with a link elsewhere": (
         lambda: STAR.with_link("client", "gatway"),
@@ -243,19 +179,11 @@ BAD = {
         lambda: STAR.with_link("client", "gateway", los=0.1),
         "unknown setting of a link 'los'; did you mean loss",
     ),
-    "with a bad link": (lambda: STAR.with_link("client", "gateway", loss=2), "loss"),
     "with an unknown site": (lambda: STAR.with_site("clint"), "did you mean client?"),
     "with a site's typo": (lambda: STAR.with_site("client", core=2), "did you mean cores?"),
-    "with a bad site": (lambda: STAR.with_site("client", cores=-1), "cores"),
     "with a connection's typo": (lambda: STAR.with_connection(colt=True), "did you mean cold?"),
-    "with a bad connection": (lambda: STAR.with_connection(tls_round_trips=7), "tls_round_trips"),
     "timeout 0": (lambda: Policy(timeout_ms=0), "timeout_ms"),
-    "timeout NaN": (lambda: Policy(timeout_ms=math.nan), "timeout_ms"),
     "no attempt": (lambda: Policy(attempts=0), "attempts"),
-    "attempts NaN": (lambda: Policy(attempts=math.nan), "attempts"),
-    "sign without a key": (lambda: Simulation(STAR).sign(), "generate first"),
-    "recover without a key": (lambda: Simulation(STAR).recover(), "generate first"),
-    "unknown curve": (lambda: Simulation(STAR).generate("secp256r1"), "secp256r1"),
     "a cheater without a site": (
         lambda: Simulation(STAR, corrupt={9: lambda party: party}).generate("ed25519"),
         "corrupt: party 9 has no site",

@@ -176,9 +176,7 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     between = certificate(authority, keys[1], root, keys[0])
     own = certificate(name(HOST), keys[2], authority, keys[1], names, stamps)
     private = keys[2].private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     file = tmp_path_factory.mktemp("chain") / "chain.pem"
     file.write_bytes(pem(own) + pem(between) + private)
@@ -232,15 +230,7 @@ def measured(chain: tuple[Path, str], round_trips: int, resumed: bool) -> list[i
 @pytest.mark.skipif(
     ssl.OPENSSL_VERSION_INFO >= (3, 5), reason="its first flight offers post-quantum keys, too"
 )
-@pytest.mark.parametrize(
-    ("round_trips", "resumed"),
-    [
-        (1, False),
-        (1, True),
-        (2, False),
-        (2, True),
-    ],
-)
+@pytest.mark.parametrize(("round_trips", "resumed"), [(1, False), (1, True), (2, False), (2, True)])
 def test_flights_are_as_long_as_openssl_s(
     chain: tuple[Path, str], round_trips: int, resumed: bool
 ) -> None:

@@ -22,8 +22,6 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.run import clock
 from mpcsim.sim.run.clock import BUSY_ROUNDS, Deadlock, NoSockets, TimeStandsStill, VirtualLoop, run
 
-HOUR_S = 3600.0
-
 
 def now() -> float:
     return asyncio.get_running_loop().time()
@@ -102,41 +100,6 @@ def test_sleeping_takes_exactly_as_long_as_asked(naps: list[list[float]]) -> Non
     assert run(everybody()) == pytest.approx([sum(mine) for mine in naps], abs=1e-9)
 
 
-def test_an_hour_passes_at_once_and_in_order() -> None:
-    seen = []
-
-    async def late(s: float) -> None:
-        await asyncio.sleep(s)
-        seen.append((s, now()))
-
-    async def story() -> None:
-        assert now() == 0
-        await asyncio.gather(*(late(s) for s in (HOUR_S, 1.0, 0.0, 60.0)))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(5):
-                await asyncio.Event().wait()
-        seen.append(("over", now()))
-
-    run(story())
-    assert seen == [(0, 0), (1, 1), (60, 60), (HOUR_S, HOUR_S), ("over", HOUR_S + 5)]
-
-
-def test_time_passes_only_while_the_loop_runs(loop: VirtualLoop) -> None:
-    ticks = []
-
-    async def ticking() -> None:
-        while True:
-            await asyncio.sleep(1)
-            ticks.append(now())
-
-    ticker = loop.create_task(ticking())
-    loop.run_until_complete(asyncio.sleep(2.5))
-    assert (ticks, loop.time()) == ([1, 2], 2.5)
-    loop.run_until_complete(asyncio.sleep(1))
-    assert (ticks, loop.time()) == ([1, 2, 3], 3.5)
-    ticker.cancel()
-
-
 # --------------------------------------------------------------------------- threads
 
 
@@ -168,18 +131,6 @@ def test_jobs_run_one_at_a_time_in_order() -> None:
         return ended
 
     assert run(story()) == begun == [0, 1, 2, 3]
-
-
-def test_errors_and_context_cross_threads() -> None:
-    async def story() -> None:
-        with pytest.raises(ZeroDivisionError):
-            await asyncio.to_thread(lambda: 1 / 0)
-        pool = ThreadPoolExecutor(1)
-        pool.shutdown()
-        with pytest.raises(RuntimeError, match="shutdown"):
-            await asyncio.get_running_loop().run_in_executor(pool, int)
-
-    run(story())
 
 
 def test_a_job_given_up_before_it_begins_never_runs(loop: VirtualLoop) -> None:
@@ -219,16 +170,6 @@ def test_a_job_may_wait_for_what_needs_no_time(loop: VirtualLoop) -> None:
         return await waiting
 
     assert loop.run_until_complete(story())
-
-
-def test_polling_for_a_job_works() -> None:
-    async def story() -> int:
-        job = asyncio.get_running_loop().run_in_executor(None, int, "7")
-        while not job.done():
-            await asyncio.sleep(0)
-        return job.result()
-
-    assert run(story()) == 7
 
 
 def test_a_job_that_waits_for_a_timer_is_given_up() -> None:
@@ -279,16 +220,6 @@ def spin(s: float) -> None:
     began = time.thread_time()
     while time.thread_time() - began < s:
         pass
-
-
-def test_computation_takes_no_time_by_default() -> None:
-    async def story() -> float:
-        spin(0.01)
-        await asyncio.to_thread(spin, 0.01)
-        await asyncio.sleep(1)
-        return now()
-
-    assert run(story()) == 1
 
 
 def test_measured_computation_moves_the_clock_and_adds_to_waiting() -> None:
@@ -359,16 +290,6 @@ def test_deadlock_is_an_error_that_names_who_waits() -> None:
 
     with pytest.raises(Deadlock, match=r"at 250\.000 ms wait .*the one \(.*stuck\) at .*\.py:\d+"):
         run(story())
-
-
-def test_the_loop_can_be_used_after_a_deadlock(loop: VirtualLoop) -> None:
-    stuck = loop.create_task(asyncio.Event().wait())
-    with pytest.raises(Deadlock):
-        loop.run_until_complete(stuck)
-    stuck.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        loop.run_until_complete(stuck)
-    assert loop.run_until_complete(asyncio.sleep(1, "fine")) == "fine"
 
 
 def test_an_outside_call_is_no_deadlock(loop: VirtualLoop) -> None:

@@ -20,16 +20,7 @@ from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.adversary import Adversary, deviating, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import (
-    Crash,
-    Effect,
-    MessageFault,
-    delay,
-    drop,
-    duplicate,
-    noise,
-    partition,
-)
+from mpcsim.sim.run.faults import Crash, Effect, MessageFault, delay, drop, duplicate, partition
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 from tests.helpers.sessions import dkg_session, frost_session, session
@@ -95,13 +86,6 @@ def test_a_star_adds_its_two_links(name: str, service_ms: float, finished_ms: fl
     assert {len(message.hops) for message in trace.messages} == {2}
 
 
-def test_transmission_adds_up() -> None:
-    """FROST at 1 Mbit/s: 168 + 300 + 52 bytes, then 136 + 300 + 52; each direction at once."""
-    s = session("frost-2")
-    trace = virtual(s, Network.mesh(s.members, 50.0, mbit_per_s=1.0))
-    assert trace.finished_ms == pytest.approx(50 + 520 * 8 / 1000 + 50 + 488 * 8 / 1000)
-
-
 def test_ecdsa_by_hand() -> None:
     """100 Mbit/s, 50 ms one way, and a window that nothing waits for.
 
@@ -117,56 +101,6 @@ def test_ecdsa_by_hand() -> None:
     assert trace.finished_ms == pytest.approx(4 * 50 + on_the_wire)
 
 
-def test_ecdsa_with_ten_segments_at_first_by_hand() -> None:
-    """The same as it comes. What the end waited for, backwards:
-
-    The last 3 of respond's 29 segments wait until the first two of those that left at the second
-    chance are acknowledged: before them 4 went at first, 14 at the second and 8 at the third chance
-    (``test_rounds_take_a_delay_each`` counts them). The second chance came with the acknowledgement
-    of the offer's first two segments, and the offer left when the commit was there.
-    """
-    s = session("ecdsa-2")
-    trace = virtual(s, Network.mesh(s.members, 50.0, mbit_per_s=100.0))
-    two_full, ack = wire_ms(2 * 1448, 2, 100.0), wire_ms(0, 1, 100.0)
-    commit = wire_ms(468, 1, 100.0) + 50
-    second_chance = commit + (two_full + 50) + (ack + 50)
-    last_chance = second_chance + (two_full + 50) + (ack + 50)
-    respond = last_chance + wire_ms(40_568 - 26 * 1448, 3, 100.0) + 50
-    assert trace.finished_ms == pytest.approx(respond + wire_ms(436, 1, 100.0) + 50)
-
-
-def test_cold_connections_add_their_handshakes_once() -> None:
-    """Two round trips of 100 ms before the first message of each direction, none later."""
-    s = session("frost-2")
-    trace = virtual(s, mesh(s).with_connection(cold=True))
-    assert trace.finished_ms == 200 + 2 * 50
-
-
-def test_the_trace_tells_every_message() -> None:
-    s = session("ecdsa-2")
-    trace = virtual(s)
-    assert [m.number for m in trace.messages] == list(range(8))
-    for message in trace.messages:
-        assert message.fate == "delivered"
-        parts = [
-            part
-            for hop in message.hops
-            for part in (hop.transfer.arrived_ms - hop.transfer.given_ms, hop.service_ms)
-        ]
-        assert message.received_ms == pytest.approx(message.sent_ms + sum(parts))
-        assert message.work is not None
-        assert trace.work[message.work].end_ms <= message.sent_ms
-    assert [work.name for work in trace.work if work.party == 1] == [
-        "commit",
-        "offer",
-        "respond",
-        "share",
-        "assemble",
-    ]
-    assert [ending.status for ending in trace.endings] == ["done", "done"]
-    assert trace.reproducible
-
-
 # ------------------------------------------------------------------ determinism
 
 
@@ -178,15 +112,6 @@ def test_same_seed_same_trace(name: str) -> None:
     assert first == again
     assert first.messages != other.messages
     assert first.finished_ms != other.finished_ms
-
-
-def test_random_faults_repeat_with_the_seed() -> None:
-    s = session("frost-3")
-    storm = noise(drop=0.2, duplicate=0.2, delay=0.2)
-    runs = {seed: virtual(s, JITTER, seed=seed, faults=storm) for seed in range(10)}
-    for seed, trace in runs.items():
-        assert virtual(s, JITTER, seed=seed, faults=storm) == trace
-    assert len({trace.messages for trace in runs.values()}) == 10
 
 
 def test_faults_may_come_from_a_generator() -> None:
@@ -293,17 +218,6 @@ def test_calibrated_computing() -> None:
     assert first.finished_ms == pytest.approx(sum(costs.costs_ms.values()))
 
 
-def test_the_listener_hears_everything() -> None:
-    s, events = session("frost-2"), []
-    parties = s.parties()
-    for party in parties:
-        party.listener = events.append
-    virtual(s, parties=parties)
-    names = [type(event).__name__ for event in events]
-    kinds = ("PartyStarted", "MessageReceived", "PartyDone")
-    assert [names.count(name) for name in kinds] == [2, 4, 2]
-
-
 # ------------------------------------------------------------------ verdicts
 
 
@@ -319,11 +233,6 @@ def test_invalid_even_if_only_one_finished() -> None:
     trace = virtual(s, faults=[drop("SignatureShare", sender=1)], validate=lambda results: False)
     assert trace.verdict is Verdict.INVALID
     assert [ending.status for ending in trace.endings] == ["done", "waiting"]
-
-
-def test_nobody_finished_nobody_is_judged() -> None:
-    trace = virtual(session("frost-2"), faults=[drop()], validate=lambda results: False)
-    assert trace.verdict is Verdict.STALLED
 
 
 def shifted(message):
@@ -362,16 +271,6 @@ def test_the_deadline() -> None:
     assert (at_once.verdict, at_once.finished_ms) == (Verdict.STALLED, 0)
 
 
-def test_what_is_under_way_is_recorded_as_it_would_arrive() -> None:
-    """At 30 ms, of 100 and 50 ms that the commitments take."""
-    s = session("frost-2")
-    network = Network.star(100.0, 50.0, mbit_per_s=math.inf)
-    trace = virtual(s, network, deadline_ms=30.0)
-    assert [m.received_ms for m in trace.messages] == [None, None]
-    found = {m.sender: [(h.source, h.transfer.arrived_ms) for h in m.hops] for m in trace.messages}
-    assert found == {1: [("client", 100)], 2: [("operator", 50)]}
-
-
 def test_looking_at_a_run_does_not_change_it() -> None:
     s = session("frost-2")
     run = VirtualRun(s.parties(), JITTER, seed=3, validate=lambda results: True)
@@ -386,27 +285,6 @@ def test_only_parties() -> None:
 
 
 # ------------------------------------------------------------------ adversaries
-
-
-def withholding(kind: str):
-    return partial(Adversary, tamper=on(kind, lambda message: None))
-
-
-def test_a_cheater_in_a_signing() -> None:
-    def change(message):
-        return replace(message, Gamma_u=message.Gamma_u + message.Gamma_u)
-
-    cheat = partial(Adversary, tamper=on("Respond", change))
-    trace = virtual(session("ecdsa-2"), corrupt={2: cheat})
-    assert trace.verdict is Verdict.ABORTED
-    assert trace.aborted.reason is Reason.GAMMA_U_MISMATCH
-    assert trace.aborted.culprits == {2}
-
-
-def test_withholding_stalls() -> None:
-    trace = virtual(session("ecdsa-2"), corrupt={1: withholding("Offer")})
-    assert trace.verdict is Verdict.STALLED
-    assert trace.waiting[2].missing == {"Offer": frozenset({1})}
 
 
 def test_rushing_sees_the_others_first() -> None:
@@ -426,19 +304,6 @@ def test_rushing_sees_the_others_first() -> None:
     assert trace.finished_ms == 3 * 50 + 50
     times = {m.sender: m.sent_ms for m in trace.messages if m.kind == "Reveal"}
     assert times == {1: 50, 2: 100, 3: 50}
-
-
-def test_replay_of_an_own_message_is_ignored() -> None:
-    s = session("frost-2")
-
-    def cheat(party: Party) -> Adversary:
-        adversary = Adversary(party)
-        adversary.tamper = lambda kind, to, message: [*adversary.sent, message]
-        return adversary
-
-    trace = virtual(s, corrupt={2: cheat})
-    assert trace.verdict is Verdict.VALID
-    assert len(trace.messages) > 4
 
 
 def test_cheating_from_the_inside() -> None:
@@ -508,28 +373,6 @@ def test_what_wraps_a_party_and_crashes_must_come_back() -> None:
 # ------------------------------------------------------------------ faults
 
 
-@pytest.mark.parametrize("name", CHEAP)
-def test_drop_of_any_message(name: str) -> None:
-    """Whoever does not get it waits for its sender; in the end everyone waits, or is done."""
-    s = session(name)
-    for message in virtual(s).messages:
-        trace = virtual(s, faults=[drop(nth=message.number + 1)])
-        assert trace.verdict is Verdict.STALLED
-        dropped = next(m for m in trace.messages if m.fate == "dropped")
-        waiting = trace.waiting[dropped.receiver]
-        assert dropped.sender in waiting.missing[dropped.kind]
-
-
-@pytest.mark.parametrize("name", CHEAP)
-def test_delay_of_any_message(name: str) -> None:
-    """Later than all that follow: others overtake it, and nothing but time is lost."""
-    s = session(name)
-    for message in virtual(s).messages:
-        trace = virtual(s, faults=[delay(1000.0, nth=message.number + 1)])
-        assert trace.verdict is Verdict.VALID
-        assert trace.finished_ms > 1000
-
-
 def test_delayed_messages_are_overtaken() -> None:
     """Party 1's commitments come at 550; its share, sent at 50 when it had party 2's, at 100."""
     s = session("frost-2")
@@ -577,12 +420,6 @@ def test_a_partition_in_time() -> None:
     assert verdict(51.0, math.inf) is Verdict.VALID
 
 
-def test_a_partition_leaves_the_others_alone() -> None:
-    s = session("frost-3")
-    trace = virtual(s, faults=[partition({1}, {2, 3})])
-    assert {m.sender for m in trace.messages if m.fate == "delivered"} == {2, 3}
-
-
 def check_same_end(trace: Trace, plain: Trace) -> None:
     """The crash has changed nothing of what parties came to, did, and are known of."""
     assert trace.verdict is Verdict.VALID
@@ -616,24 +453,6 @@ def test_a_party_goes_on_from_its_state_after_any_step(name: str) -> None:
             check_same_end(trace, plain)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("name", CHEAP)
-@pytest.mark.parametrize("down_ms", [0.0, 30.0, 1000.0, math.inf])
-def test_crash_of_any_party_at_any_step(name: str, down_ms: float) -> None:
-    """Nothing raises, nobody is blamed; if nothing was lost meanwhile, nothing is the matter."""
-    s = session(name)
-    plain = virtual(s)
-    steps = max(sum(m.receiver == i for m in plain.messages) for i in s.members)
-    for i in s.members:
-        for after in range(steps + 1):
-            trace = virtual(s, faults=[Crash(i, after, down_ms)])
-            assert trace.verdict in (Verdict.VALID, Verdict.STALLED), (i, after)
-            lost = [message for message in trace.messages if message.fate == "lost"]
-            assert all(message.receiver == i for message in lost)
-            if not lost:
-                check_same_end(trace, plain)
-
-
 def test_what_comes_while_a_party_is_down_is_lost() -> None:
     """Down until 60, and party 2's commitments come at 50. What it puts out again is ignored."""
     s = session("frost-2")
@@ -642,13 +461,6 @@ def test_what_comes_while_a_party_is_down_is_lost() -> None:
     assert found == {"Commitments": ("lost", None), "SignatureShare": ("delivered", 100)}
     assert [m.sent_ms for m in trace.messages if m.sender == 1] == [0, 60]
     assert trace.waiting[1].missing == {"Commitments": frozenset({2})}
-
-
-def test_several_crashes_of_one_party() -> None:
-    s = session("frost-3")
-    plan = [Crash(1, 0, 1.0), Crash(1, 0, 5.0), Crash(1, 1, 1.0), Crash(1, 2, 1.0)]
-    trace = virtual(s, faults=plan, resend_ms=100.0, deadline_ms=5000.0)
-    assert trace.verdict is Verdict.VALID
 
 
 def test_bad_faults_are_named() -> None:
@@ -697,13 +509,6 @@ def test_a_crash_at_any_step_is_survived(name: str, down_ms: float) -> None:
             assert trace.verdict is Verdict.VALID, (i, after)
 
 
-def test_a_storm_is_survived() -> None:
-    s = session("frost-3")
-    for seed in range(20):
-        trace = virtual(s, JITTER, seed=seed, faults=noise(drop=0.3, duplicate=0.1), **AGAIN)
-        assert trace.verdict is Verdict.VALID
-
-
 def test_nothing_goes_out_again_without_need() -> None:
     s = session("frost-2")
     assert virtual(s, resend_ms=101.0, deadline_ms=1000.0) == virtual(s)
@@ -716,14 +521,6 @@ def test_again_costs_the_wait_and_the_way() -> None:
     assert trace.finished_ms == 160 + 2 * 50
 
 
-def test_who_has_ended_answers() -> None:
-    """Party 1's share is lost at 50; party 1 ends at 100, party 2 asks at 160, is heard at 210,
-    and has the answer at 260."""
-    s = session("frost-2")
-    trace = virtual(s, faults=[drop("SignatureShare", sender=1, nth=1)], **AGAIN)
-    assert {ending.party: ending.at_ms for ending in trace.endings} == {1: 100, 2: 260}
-
-
 def test_who_has_ended_answers_who_asks_and_nobody_else() -> None:
     """Of three, only party 2 lacks party 1's share; all but party 2 end at 100."""
     s = session("frost-3")
@@ -732,12 +529,6 @@ def test_who_has_ended_answers_who_asks_and_nobody_else() -> None:
     assert {e.party: e.at_ms for e in trace.endings} == {1: 100, 2: 260, 3: 100}
     again = [(m.sender, m.receiver) for m in trace.messages if m.sent_ms > 100]
     assert set(again) == {(2, 1), (2, 3), (1, 2), (3, 2)}
-
-
-def test_who_waits_in_vain_gives_up_at_the_deadline() -> None:
-    trace = virtual(session("frost-2"), faults=[Crash(2)], **AGAIN)
-    assert trace.verdict is Verdict.STALLED
-    assert trace.finished_ms == AGAIN["deadline_ms"]
 
 
 def test_an_abort_reaches_everyone_in_the_end() -> None:

@@ -10,7 +10,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -28,18 +27,10 @@ from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run import event_loop, realtime
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import (
-    Crash,
-    Effect,
-    FaultPlan,
-    MessageFault,
-    delay,
-    drop,
-    duplicate,
-)
+from mpcsim.sim.run.faults import Crash, delay, drop
 from mpcsim.sim.run.realtime import real_time, run_real_time
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.records import Hop, MessageRecord, Verdict
+from mpcsim.sim.traces.records import MessageRecord, Verdict
 
 Name = tuple[str, int, int]
 
@@ -175,69 +166,6 @@ def test_every_hop_is_recorded_and_never_early(
     assert all(not m.hops or m.hops[-1].service_ms == 0 for m in trace.messages)
 
 
-@pytest.mark.soak
-def test_a_cold_connection_pays_its_handshake_once(ed: dict[PartyId, KeyShare]) -> None:
-    """Whoever is first on a link opens the connection, for both ways.
-
-    Two round trips of 2 ms, and these bytes at 1 Gbit/s: SYN and SYN-ACK, the ACK of that, TLS's
-    first flight of 252 bytes, its acknowledgement, and the second flight of 2024 in two segments.
-    """
-    wire = 60 + 60 + 52 + (252 + 52) + 52 + (2024 + 2 * 52)
-    trace = sign(ed, NETWORKS["cold"])
-    hops: dict[frozenset[str], list[Hop]] = {}
-    every = [hop for message in trace.messages for hop in message.hops]
-    for hop in sorted(every, key=lambda hop: hop.transfer.given_ms):
-        hops.setdefault(frozenset((hop.source, hop.target)), []).append(hop)
-    assert len(hops) == 2
-    for first, *others in hops.values():
-        assert first.transfer.handshake_ms == pytest.approx(2 * 2.0 + wire * 8 / 1e6)
-        later = [h for h in others if h.transfer.given_ms >= first.transfer.arrived_ms]
-        assert later
-        assert all(hop.transfer.handshake_ms == 0 for hop in later)
-
-
-@pytest.mark.soak
-def test_work_is_one_thing_at_a_time_and_has_its_causes(secp: dict[PartyId, KeyShare]) -> None:
-    trace = sign(secp, NETWORKS["direct"])
-    for party in (1, 2):
-        work = [w for w in trace.work if w.party == party]
-        assert [w.name for w in work if w.round] == [
-            "commit",
-            "offer",
-            "respond",
-            "share",
-            "assemble",
-        ]
-        assert all(w.start_ms <= w.end_ms for w in work)
-        assert all(a.end_ms <= b.start_ms for a, b in pairwise(work))
-        assert work[0].cause is None
-        assert all(w.cause is not None for w in work[1:])
-    for message in trace.messages:
-        assert message.work is not None
-        by = trace.work[message.work]
-        assert (by.party, by.round) == (message.sender, message.round)
-        assert by.end_ms <= message.sent_ms
-    assert trace.finished_ms == max(e.at_ms for e in trace.endings) == trace.work[-1].end_ms
-
-
-@pytest.mark.soak
-def test_draws_may_come_from_elsewhere(ed: dict[PartyId, KeyShare]) -> None:
-    asked: list[TransferKey] = []
-
-    def draws(key: TransferKey, direction: Direction) -> Draws:
-        asked.append(key)
-        return Draws(7.0, 1.0)
-
-    trace = sign(ed, NETWORKS["gateway"], draws=draws)
-    assert {h.transfer.propagation_ms for m in trace.messages for h in m.hops} == {7.0}
-    assert set(asked) == {
-        TransferKey(PartyId(i), PartyId(3 - i), nth, hop)
-        for i in (1, 2)
-        for nth in (0, 1)
-        for hop in (0, 1)
-    }
-
-
 # --------------------------------------------------------------------------- how it is driven
 
 
@@ -276,15 +204,6 @@ def test_inside_a_running_loop(ed: dict[PartyId, KeyShare]) -> None:
 
     for trace in asyncio.run(notebook()):
         assert trace.verdict is Verdict.VALID
-
-
-@pytest.mark.soak
-def test_several_sessions_in_one_loop(ed: dict[PartyId, KeyShare]) -> None:
-    async def main() -> list[Trace]:
-        runs = [run_real_time(signers(ed)[0], NETWORKS["direct"]) for _ in range(3)]
-        return await asyncio.gather(*runs)
-
-    assert [t.verdict for t in asyncio.run(main())] == [Verdict.VALID] * 3
 
 
 def test_proxies_are_left_alone(
@@ -381,18 +300,6 @@ def test_a_bug_comes_out(ed: dict[PartyId, KeyShare], inside: bool) -> None:
             real_time(run, NETWORKS["gateway"])
 
 
-def test_an_abort_and_its_notice(secp: dict[PartyId, KeyShare]) -> None:
-    # Two signers that do not sign the same thing find out at the last step.
-    (one, _), _ = signers(secp, b"this", secrets_seed="s")
-    (_, two), _ = signers(secp, b"that", secrets_seed="s")
-    trace = real_time([one, two], NETWORKS["gateway"])
-    assert trace.verdict is Verdict.ABORTED
-    assert trace.aborted is not None
-    assert {e.status for e in trace.endings} == {"aborted"}
-    assert all(e.text for e in trace.endings)
-    assert "AbortNotice" in {m.kind for m in trace.messages}
-
-
 @pytest.mark.soak
 def test_a_slow_site_stretches_its_work(ed: dict[PartyId, KeyShare]) -> None:
     def slowly(party: Party[Any, Any], sender: int, data: bytes) -> list[Output[Any]]:
@@ -446,49 +353,9 @@ def test_a_delayed_message_comes_later(ed: dict[PartyId, KeyShare]) -> None:
     assert late.received_ms >= late.hops[0].transfer.arrived_ms + 30
 
 
-@pytest.mark.soak
-def test_copies_come_after_their_original(ed: dict[PartyId, KeyShare]) -> None:
-    twice = [duplicate("Commitments", after_ms=9.0), duplicate("Commitments", after_ms=5.0)]
-    trace = sign(ed, NETWORKS["gateway"], faults=twice)
-    assert trace.verdict is Verdict.VALID
-    copies = [m for m in trace.messages if m.fate == "duplicate"]
-    assert len(copies) == 4
-    assert [m.number for m in trace.messages] == list(range(8))
-    for original in (m for m in trace.messages if m.kind == "Commitments" and m not in copies):
-        assert original.received_ms is not None
-        nine, five = (m for m in copies if m.sender == original.sender)
-        assert nine.received_ms is not None
-        assert five.received_ms is not None
-        assert nine.received_ms >= original.received_ms + 9
-        assert five.received_ms >= original.received_ms + 5
-        assert nine.received_ms > five.received_ms
-        assert nine.hops == original.hops
-
-
 def test_crashes_need_virtual_time(ed: dict[PartyId, KeyShare]) -> None:
     with pytest.raises(UsageError, match="virtual time"):
         sign(ed, NETWORKS["direct"], faults=[Crash(1)])
-
-
-def test_a_plan_counts_what_matches() -> None:
-    plan = FaultPlan([drop("A", sender=1, nth=2), delay(5.0), duplicate("B", after_ms=2.0)], 0)
-    assert not plan.fate("A", 2, 1).dropped
-    assert not plan.fate("A", 1, 2).dropped
-    assert plan.fate("A", 1, 3).dropped
-    assert not plan.fate("A", 1, 2).dropped
-    fate = plan.fate("B", 1, 2)
-    assert (fate.dropped, fate.extra_ms, fate.copies_ms) == (False, 5.0, (2.0,))
-
-
-def test_a_plan_follows_its_seed() -> None:
-    faults = [MessageFault(Effect.DROP, probability=0.5)]
-
-    def fates(seed: int) -> list[bool]:
-        plan = FaultPlan(faults, seed)
-        return [plan.fate("A", 1, 2).dropped for _ in range(64)]
-
-    assert fates(1) == fates(1) != fates(2)
-    assert 10 < sum(fates(1)) < 54
 
 
 # --------------------------------------------------------------------------- the benchmark

@@ -1,8 +1,6 @@
 """Summary, waits, critical path and data frame: closed forms, and sums that must add up."""
 
 import math
-import pickle
-from dataclasses import replace
 from itertools import pairwise
 
 import pandas as pd
@@ -97,30 +95,6 @@ def test_bytes_and_messages_are_counted_once(name: str) -> None:
     assert sum(r.bytes for r in found.by_round) == found.bytes
 
 
-@EVERY
-def test_the_outcomes_are_not_looked_at(name: str) -> None:
-    bare = replace(trace(name), outcomes={})
-    assert summary(bare) == summary(trace(name))
-    assert critical_path(bare) == critical_path(trace(name))
-
-
-@pytest.mark.few(5)
-@EVERY
-def test_text_and_html(name: str) -> None:
-    found = trace(name)
-    assert found.name in str(found)
-    assert f"{found.verdict.value} after" in str(found)
-    assert found.scope == found.summary().scope == "protocol"
-    assert "scope protocol" in str(found)
-    assert "scope protocol" in found._repr_html_()
-    assert all(len(line) < 160 for line in str(found).splitlines())
-    for shown in (found.summary(), found.critical_path()):
-        html = shown._repr_html_()
-        assert html.count("<table") == html.count("</table>") >= 2
-        assert html.count("<div") == html.count("</div>")
-    assert pickle.loads(pickle.dumps(found.summary())) == found.summary()
-
-
 # ---------------------------------------------------------------------- closed forms
 
 RESPOND_SEGMENTS = 29  # 40 268 bytes and 300 of overhead
@@ -212,26 +186,6 @@ def test_links_of_the_path_in_closed_form() -> None:
     assert places["party 1"] == places["party 2"] == 0
 
 
-def test_key_generation_in_closed_form() -> None:
-    """Three rounds; the slowest pair is client and institution."""
-    found = Simulation(star(), compute=Free()).generate().trace
-    assert nonzero(found) == pytest.approx({"propagation": 3 * 160})
-    assert sequential_delays(found) == 3
-
-
-def test_service_in_closed_form() -> None:
-    found = simulation(star(service_ms=0.75)).sign().trace
-    parts = nonzero(found)
-    assert parts["service"] == pytest.approx(4 * 0.75)
-    assert critical_path(found).places["gateway"] == pytest.approx(4 * 0.75)
-
-
-def test_handshake_in_closed_form() -> None:
-    """Two round trips on each hop of the first message."""
-    found = simulation(star().with_connection(cold=True)).sign().trace
-    assert nonzero(found)["handshake"] == pytest.approx(2 * 2 * (20 + 5))
-
-
 def test_transmission_in_closed_form() -> None:
     """Bytes, with 52 for each segment's header, at 8 Mbit/s: 1000 bytes a millisecond."""
     found = simulation(star(mbit_per_s=8.0)).sign().trace
@@ -302,17 +256,6 @@ def test_a_fault_is_told_from_the_network() -> None:
     assert found.finished_ms == pytest.approx(plain.finished_ms + 77, abs=2)
 
 
-def test_a_fault_may_hide_in_a_wait() -> None:
-    """Institution to gateway as in ``test_ten_segments_at_first_in_closed_form``: the answer to the
-    late Offer leaves at 329 + 77 = 406 instead of 329, but its end waits for what was acknowledged
-    at 446, and 280 later."""
-    plain, found = trace("two-party signature with compute"), trace("delayed")
-    assert critical_path(found).parts["fault"] == pytest.approx(77)
-    assert found.finished_ms == pytest.approx(plain.finished_ms)
-    waited = [critical_path(t).parts["window"] for t in (plain, found)]
-    assert waited[0] == pytest.approx(waited[1] + 77)
-
-
 def test_a_fault_off_the_path_does_not_matter() -> None:
     """The operator's messages to the client have 270 ms to spare."""
     made = Simulation(star(), compute=Free(), faults=(delay(100.0, sender=2, receiver=1),))
@@ -356,26 +299,6 @@ def test_a_wait_belongs_to_whoever_came_last() -> None:
     assert {w.sender for w in waits} == {3}
 
 
-def test_the_same_waits_with_and_without_handling() -> None:
-    free = Simulation(star(), compute=Free(), secrets_seed="a").generate().trace
-    tiny = Simulation(star(), compute=Fixed(1e-6, 0.0), secrets_seed="a").generate().trace
-    for one, other in zip(summary(free).parties, summary(tiny).parties, strict=True):
-        # Ties between client and institution may fall either way.
-        assert one.waiting_ms == pytest.approx(other.waiting_ms, abs=1e-3)
-
-
-def test_waiting_in_vain() -> None:
-    found = summary(trace("dropped"))
-    assert found.verdict is Verdict.STALLED
-    assert found.undelivered == 1
-    client, institution = found.parties
-    assert institution.status == "waiting"
-    assert institution.unanswered_ms > client.unanswered_ms > 150
-    assert "Respond from 1" in institution.text
-    assert "Respond from 1" in str(found)
-    assert "unanswered ms" in str(found)
-
-
 def test_a_deadline_is_idle_time_or_cut_short() -> None:
     found = trace("deadline")
     assert found.finished_ms == 500
@@ -401,16 +324,6 @@ def test_waits_of_a_stranger() -> None:
 # ---------------------------------------------------------------------- summary
 
 
-def test_figures_of_a_signature() -> None:
-    found = summary(trace("two-party signature"))
-    assert (found.messages, found.undelivered, found.rounds) == (8, 0, 4)
-    assert found.sequential_delays == 4
-    assert [r.name for r in found.by_round] == ["commit", "offer", "respond", "share", "assemble"]
-    assert [r.messages for r in found.by_round] == [2, 2, 2, 2, 0]
-    for p in found.parties:
-        assert p.bytes_sent == p.bytes_received == found.bytes / 2
-
-
 @pytest.mark.parametrize(
     ("name", "delays"),
     [
@@ -426,27 +339,6 @@ def test_figures_of_a_signature() -> None:
 )
 def test_sequential_delays(name: str, delays: int) -> None:
     assert sequential_delays(trace(name)) == delays
-
-
-def test_an_early_message_adds_no_delay() -> None:
-    """A fast party's next message often comes before a slow one's last."""
-    network = Network.star(1.0, 1.0, 300.0)
-    found = Simulation(network, compute=Free()).generate().trace
-    assert sequential_delays(found) == 3
-
-
-def test_copies_are_not_messages_of_the_parties() -> None:
-    found = summary(trace("duplicated"))
-    plain = summary(trace("two-party signature"))
-    assert (found.messages, found.bytes) == (plain.messages, plain.bytes)
-    assert sum(p.messages_received for p in found.parties) == plain.messages + 2
-
-
-def test_an_abort_names_its_reason() -> None:
-    found = summary(trace("aborted"))
-    assert found.verdict is Verdict.ABORTED
-    assert "message does not decode" in str(found)
-    assert found.by_round[0].name == "notice"
 
 
 # ---------------------------------------------------------------------- data frame
@@ -483,18 +375,3 @@ def test_frame_of_an_empty_trace() -> None:
     assert critical_path(empty).segments == ()
     assert summary(empty).messages == 0
     assert "run: stalled" in str(empty)
-
-
-def test_critical_path_as_a_frame() -> None:
-    path = critical_path(trace("key generation"))
-    frame = path.to_frame()
-    assert len(frame) == len(path.segments)
-    parts = frame[[f"{part}_ms" for part in PARTS]].sum().sum()
-    assert parts == pytest.approx(path.total_ms, abs=1e-6)
-
-
-def test_methods_of_the_trace() -> None:
-    found = trace("two-party signature")
-    assert found.summary() == summary(found)
-    assert found.critical_path() == critical_path(found)
-    pd.testing.assert_frame_equal(found.to_frame(), to_frame(found))

@@ -323,10 +323,7 @@ def ecdsa_case(kernel: Kernel, k: int, signers: tuple[int, int], path: tuple[int
 
     def drawn(i: int, number: int, *names: str) -> Json:
         stream = roots[i].rounds[number]
-        return {
-            "drawn_from": stream.label,
-            "draws": dict(zip(names, stream.draws, strict=True)),
-        }
+        return {"drawn_from": stream.label, "draws": dict(zip(names, stream.draws, strict=True))}
 
     for i, j in zip(signers, signers[::-1], strict=True):
         share, peer, mine = shares[i], party_ids([j])[0], kept[i]

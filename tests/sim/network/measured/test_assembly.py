@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION
-from mpcsim.sim.experiments import signing_point
 from mpcsim.sim.network.latency import Constant, Empirical
 from mpcsim.sim.network.measured.assembly import Assembled, assemble, places
 from mpcsim.sim.network.measured.fit import Fit, fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay import record
 from mpcsim.sim.run.compute import Free
-from mpcsim.sim.sweep import sweep
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent
@@ -42,11 +38,7 @@ def assembled(name: str, **asked: str) -> Assembled:
         ([("home", "node")], {"client": "node"}, "node home home home"),
         ([("operator", "gateway")], {}, "gateway gateway operator gateway"),
         ([("x", "y"), ("y", "z")], {"client": "x", "gateway": "y"}, "x y y y"),
-        (
-            [("x", "y"), ("y", "z")],
-            {"client": "x", "gateway": "y", "institution": "z"},
-            "x y y z",
-        ),
+        ([("x", "y"), ("y", "z")], {"client": "x", "gateway": "y", "institution": "z"}, "x y y z"),
     ],
 )
 def test_places(pairs: list[tuple[str, str]], asked: dict[str, str], expected: str) -> None:
@@ -97,14 +89,6 @@ def test_the_way_back_is_that_of_the_measurement() -> None:
     assert isinstance(link.back_latency, Empirical)
 
 
-def test_what_the_file_says_of_itself() -> None:
-    note = assembled("ping_linux.txt").note("some/where/ping_linux.txt")
-    assert note.startswith("Measured: ping_linux.txt, read as ping (Linux).")
-    assert "where/" not in note
-    for text in ("7 of 600 lost", "Warning: ICMP, not TCP", "Assumed: each way takes half"):
-        assert text in note
-
-
 # ------------------------------------------------------------------ the network in the repository
 
 
@@ -118,14 +102,6 @@ def test_the_network_is_what_its_program_makes() -> None:
         assert ours.latency.std_ms == pytest.approx(theirs.latency.std_ms, rel=0.02)
 
 
-def test_the_network_in_a_simulation() -> None:
-    sim = Simulation(network=Network.load(LOADED), seed=1)
-    sim.generate("secp256k1")
-    near, far = (sim.sign(signers=(CLIENT, other)).trace.finished_ms for other in (2, INSTITUTION))
-    # The institution is 230 ms away, the operator 0.8.
-    assert far > near + 200
-
-
 def test_bursts_in_a_simulation_and_its_replay() -> None:
     network = assemble(fits("ping_linux.txt", blocks=24)).network
     sims = [Simulation(network=network, seed=1, compute=Free()) for _ in range(2)]
@@ -137,11 +113,3 @@ def test_bursts_in_a_simulation_and_its_replay() -> None:
     graph = record(sims[0].sign().trace)
     with pytest.raises(UsageError, match="no independent samples, which the replay needs"):
         graph.replay(network, 10)
-
-
-def test_the_network_in_a_sweep() -> None:
-    grid = {"network": {"measured": Network.load(LOADED), "none": Network.star()}}
-    with ThreadPoolExecutor(1) as executor:
-        table = sweep(grid, signing_point, executor=executor, progress=False)
-    times = dict(zip(table["network"], table["duration_ms"], strict=True))
-    assert times["measured"] > times["none"] + 27

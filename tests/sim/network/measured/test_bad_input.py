@@ -119,13 +119,6 @@ def test_what_is_odd(text: str, warning: str, tmp_path: Path) -> None:
     assert warning in "\n".join(read(path).series[0].warnings)
 
 
-def test_a_unit_that_is_said_is_not_doubted(tmp_path: Path) -> None:
-    path = tmp_path / "measured"
-    for text, unit in (("rtt_ms\n0.02\n0.03\n", None), ("rtt\n0.02\n0.03\n", "ms")):
-        path.write_text(text)
-        assert read(path, unit=unit).series[0].warnings == ()
-
-
 def test_the_wrong_format(tmp_path: Path) -> None:
     path = FOLDER / "ping_linux.txt"
     assert "it does not look like iperf3. It looks like ping." in refusal(

@@ -9,7 +9,7 @@ from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
-from mpcsim.sim.network.latency import Empirical, LogNormal
+from mpcsim.sim.network.latency import Empirical
 from mpcsim.sim.network.measured.bursts import Bursts
 
 SAMPLES = tuple(float(i) for i in range(10))
@@ -33,23 +33,6 @@ def test_the_last_block_is_cut() -> None:
     assert drawn(latency, 0) == []
     with pytest.raises(UsageError, match="cannot draw -1"):
         drawn(latency, -1)
-
-
-def test_every_sample_is_as_likely() -> None:
-    counts = np.bincount(np.array(drawn(Bursts(SAMPLES, 3), 300_000), dtype=int))
-    # Sums of 3 neighbours: a standard deviation of about 280 around 30,000.
-    assert counts == pytest.approx(np.full(10, 30_000), abs=1400)
-
-
-def test_the_same_seed_gives_the_same_draws() -> None:
-    latency = Bursts(SAMPLES, 4)
-    assert drawn(latency, 100, 7) == drawn(latency, 100, 7) != drawn(latency, 100, 8)
-
-
-def test_moments_are_those_of_the_samples() -> None:
-    latency, plain = Bursts(SAMPLES, 4), Empirical(SAMPLES)
-    assert (latency.mean_ms, latency.std_ms) == (plain.mean_ms, plain.std_ms)
-    assert latency.scaled(2).shifted(1) == Bursts(tuple(2 * x + 1 for x in SAMPLES), 4)
 
 
 def test_the_correlation_of_neighbours_stays() -> None:
@@ -79,12 +62,6 @@ def test_the_engine_s_draws_do_not_cut_blocks(block: int) -> None:
     for begin in range(0, len(found), block):
         steps = np.diff(found[begin : begin + block]) % 1000
         assert (steps == 1).all()
-
-
-def test_other_latencies_are_drawn_as_before() -> None:
-    latency = LogNormal(5, 0.5)
-    first = latency.series(np.random.default_rng(1), 50)
-    assert (first == latency.sample(np.random.default_rng(1), 50)).all()
 
 
 def test_what_needs_independent_samples_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Constant, Gamma, Latency, LogNormal, Normal
 from mpcsim.sim.network.measured.bursts import Bursts
-from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
+from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.network.measured.series import Probe, Series
 from tests.vectors.network import make
@@ -110,18 +110,6 @@ def test_few_samples_and_one() -> None:
     assert alike.chosen.one_way.mean_ms == 10.0
 
 
-def test_the_same_samples_give_the_same_fit() -> None:
-    measured = both_ways(LogNormal(15, 0.8, 10), 200)
-    assert fit(measured) == fit(measured)
-
-
-def test_the_table() -> None:
-    text = fit(read(FOLDER / "hping3.txt").series[0]).table().text()
-    for name in ("measured", *DISTRIBUTIONS):
-        assert f"  {name}" in text
-    assert text.count(" *") == 1
-
-
 def refused(message: str, measured: Series, *args: object, **more: object) -> None:
     with pytest.raises(UsageError, match=message):
         fit(measured, *args, **more)  # type: ignore[arg-type]
@@ -136,10 +124,3 @@ def test_what_cannot_be() -> None:
     refused("time goes backwards in the file: sort it", series([20, 21], in_order=False), blocks=1)
     refused("these round trips allow no gamma", series([20, 20, 20]), "gamma")
     refused("blocks need the samples one by one", read(FOLDER / "mtr.json").series[0], blocks=2)
-
-
-def test_a_fit_of_every_file() -> None:
-    for name in make.FILES:
-        if name != "network.toml":
-            for each in read(FOLDER / name).series:
-                assert isinstance(fit(each), Fit)

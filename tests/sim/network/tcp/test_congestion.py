@@ -47,13 +47,6 @@ def test_a_window_after_fast_recovery(profile: str, algorithm: str, window: int)
     assert line.flights(line.now + 200, 20, key=lucky(20))[0] == (40, window)
 
 
-@pytest.mark.parametrize(("algorithm", "window"), [("reno", 6), ("cubic", 8)])
-def test_it_is_the_window_at_the_time_of_the_loss(algorithm: str, window: int) -> None:
-    """The third of ten: two were acknowledged before, and the window was 12. 0.7 x 12 = 8.4."""
-    line = after_losing("linux", algorithm, 10, data(2))
-    assert line.flights(line.now + 200, 20, key=lucky(20))[0] == (40, window)
-
-
 def test_no_window_is_smaller_than_two() -> None:
     """Three segments, the first is lost and only the timer finds it: ssthresh is max(3 / 2, 2), and
     the window one segment (RFC 5681, section 3.1), which grows by one a round trip: 1, 2, 3."""
@@ -164,8 +157,3 @@ def test_a_window_halves_for_every_timeout_of_a_pause(timeouts: float, window: i
     """RFC 2861, down to the initial window (RFC 5681, section 4.1). The round trip is 80 ms and the
     timeout 280."""
     assert idle("linux", timeouts) == window
-
-
-def test_a_window_may_be_kept_while_idle() -> None:
-    assert idle("linux", 10_000, slow_start_after_idle=False) == 80
-    assert idle("ns3", 10_000) == 80

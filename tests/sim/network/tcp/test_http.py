@@ -33,13 +33,6 @@ def test_a_pool_of_one_makes_the_second_message_wait() -> None:
     assert [line.done[k].queueing_ms for k in range(3)] == [0, 40, 80]
 
 
-def test_a_pool_of_two() -> None:
-    line = fast(plain(pool=2))
-    for pair in range(4):
-        line.send(0.0, 100, pair=pair)
-    assert arrivals(line) == {0: 40, 1: 40, 2: 80, 3: 80}
-
-
 def test_whoever_waits_has_its_turn_in_order() -> None:
     """The size of a message does not matter, nor who sent it."""
     line = fast(plain(pool=1))
@@ -47,18 +40,6 @@ def test_whoever_waits_has_its_turn_in_order() -> None:
     for pair, size in enumerate(sizes):
         line.send(float(pair), size, pair=pair % 2)
     assert list(arrivals(line)) == list(line.done) == [0, 1, 2, 3]
-
-
-def test_another_connection_has_a_handshake_of_its_own() -> None:
-    """80 ms and then 40. The second time one connection is open; a message that finds it busy opens
-    the next, and so they are two from then on."""
-    line = fast(plain(cold=True, pool=2))
-    assert took(line(0.0, 100)) == 120
-    for now, expected in ((1000.0, [40, 120]), (2000.0, [40, 40])):
-        pair = [line.send(now, 100, pair=pair) for pair in range(2)]
-        line.run(now + 500)
-        assert [took(line.done[number]) for number in pair] == expected
-        assert [line.done[number].handshake_ms for number in pair] == [k - 40 for k in expected]
 
 
 def test_waiting_may_be_shorter_than_a_handshake_but_is_not_chosen() -> None:
@@ -128,16 +109,6 @@ def test_an_exchange_that_is_over_leaves_an_open_connection() -> None:
     assert took(line(300.0, 100, pair=1, exclusive=True)) == 40
 
 
-def test_exchanges_side_by_side() -> None:
-    """Two connections; the third exchange has the one that is given up first."""
-    line = fast(plain(pool=2))
-    for pair in range(3):
-        line.send(0.0, 100, pair=pair, exclusive=True)
-    line.run(70.0)
-    line.traffic.release(1, 70.0)
-    assert arrivals(line) == {0: 40, 1: 40, 2: 110}
-
-
 # ------------------------------------------------------------------ HTTP/2
 
 
@@ -163,17 +134,6 @@ def test_a_lost_segment_holds_up_what_is_behind_it(http: str, second: float) -> 
     assert held.recovery_ms == 0
 
 
-def test_nothing_holds_up_what_is_before_it() -> None:
-    """The second message loses its only segment: the first one is there at 40 all the same."""
-    of = {data(k, tries) for k in range(4) for tries in range(4)}
-    line = fast(plain(http="2"), LOSS)
-    line.send(0.0, 4 * FULL, key=losing.key(of=of))
-    line.send(0.0, FULL, key=losing.key(data(0), of=of))
-    found = arrivals(line)
-    assert found[0] == 40
-    assert found[1] > 200
-
-
 def test_messages_share_a_window() -> None:
     """HTTP/2: ten segments may be under way together, so that the eleventh waits for a round trip;
     with a connection each none does."""
@@ -186,18 +146,6 @@ def test_messages_share_a_window() -> None:
             assert [found[k] for k in range(11)] == [40] * 10 + [last]
         else:
             assert [found[k] for k in range(8)] == [last] * 8  # the pool
-
-
-@pytest.mark.parametrize(
-    "exclusive",
-    [False, True],
-)
-def test_any_number_of_messages_at_once(exclusive: bool) -> None:
-    line = fast(plain(http="2"))
-    for pair in range(200):
-        line.send(0.0, 10, pair=pair, exclusive=exclusive)
-    line.run(1_000_000.0)
-    assert list(line.done) == list(range(200))
 
 
 def test_an_answer_that_waits_for_a_handshake_with_early_data() -> None:

@@ -72,12 +72,6 @@ def test_linux_waits_a_quarter_round_trip_for_two_segments_behind() -> None:
     assert time("linux", 10, data(7), mbit_per_s=math.inf) == 80 + 24 + TICK + 40
 
 
-def test_ns3_waits_for_its_timer_with_two_segments_behind() -> None:
-    """Two duplicates are not three. The timer began anew when the seventh was acknowledged: 200 ms,
-    its least, since four round trips of 80 ms have made the variance 40 x 0.75^4 = 12.7."""
-    assert time("ns3", 10, data(7), mbit_per_s=math.inf) == 80 + 200 + 40
-
-
 # ------------------------------------------------------------------ found by a probe
 
 
@@ -97,14 +91,6 @@ def test_linux_probes_later_for_a_single_segment() -> None:
     not longer than the timeout, 80 + 200 (section 7.2)."""
     at = time("linux", 10, data(9), mbit_per_s=math.inf, cold=True)
     assert at == 80 + 80 + 280 + LONG_TICK + 40
-
-
-def test_ns3_has_no_probe() -> None:
-    """The last two of ten: the timer rings 200 ms after the first eight were acknowledged. The
-    first of the two goes, alone: the window is 1. Its acknowledgement is delayed by 40 ms, for it
-    is alone; then the second goes."""
-    expected = 80 + 200 + 40 + 40 + 40 + 40
-    assert time("ns3", 10, data(8), data(9), mbit_per_s=math.inf) == expected
 
 
 # ------------------------------------------------------------------ found by the timer
@@ -129,14 +115,6 @@ def test_the_timer_of_linux_doubles(count: int, waits: tuple[float, ...]) -> Non
     late = count * LONG_TICK
     assert took(transfer) == pytest.approx(sum(waits) + late + 0.12 + 40)
     assert transfer.recovery_ms == pytest.approx(sum(waits) + late)
-
-
-def test_a_timeout_after_one_round_trip_was_seen() -> None:
-    """A new connection with 150 ms each way: a round trip of 300 and a variance of half of that
-    give 300 + 4 x 150 = 900 ms (RFC 6298, section 2.2). Linux's probe is sooner: 2 x 300 + 200."""
-    for profile, wait in (("ns3", 900.0), ("linux", 800 + LONG_TICK)):
-        at = time(profile, 1, data(0), mbit_per_s=math.inf, way=150.0, cold=True)
-        assert at == 300 + wait + 150
 
 
 @both

@@ -13,20 +13,6 @@ both = pytest.mark.parametrize("profile", ["linux", "ns3"])
 # ------------------------------------------------------------------ one message
 
 
-def test_one_segment() -> None:
-    """448 bytes are 500 with headers: 4000 bit, 0.04 ms at 100 Mbit/s; then 40 ms of way."""
-    transfer = Line()(5.0, 448)
-    assert transfer.arrived_ms == pytest.approx(5 + 0.04 + 40)
-    assert parts(transfer) == pytest.approx((0, 0, 0, 0.04, 40, 0))
-
-
-@both
-def test_ten_segments_leave_at_once(profile: str) -> None:
-    transfer = Line(plain(profile))(0.0, 10 * FULL)
-    assert took(transfer) == pytest.approx(10 * SEGMENT_MS[profile] + 40)
-    assert parts(transfer) == pytest.approx((0, 0, 0, 10 * SEGMENT_MS[profile], 40, 0))
-
-
 @both
 def test_the_eleventh_segment_waits_for_the_first_acknowledgement(profile: str) -> None:
     """Every second segment is acknowledged. The second has left at 0.24, its acknowledgement is
@@ -59,21 +45,6 @@ def test_50_kb(profile: str) -> None:
     assert sum(parts(transfer)) == pytest.approx(took(transfer))
 
 
-def test_a_slow_line_never_waits_for_acknowledgements() -> None:
-    """At 1 Mbit/s a segment takes 12 ms, and ten take 120: the first acknowledgement, of two
-    segments, is back after 24 + 80.4 ms. So 35 segments leave one behind the other."""
-    transfer = Line(mbit_per_s=1.0)(0.0, 50_000)
-    assert transfer.window_ms == 0
-    assert took(transfer) == pytest.approx((50_000 + 35 * 52) * 8 / 1000 + 40)
-
-
-@both
-def test_an_infinitely_fast_line(profile: str) -> None:
-    """Windows of 10, 20, 40 and 80, a round trip apart."""
-    line = Line(plain(profile), mbit_per_s=math.inf)
-    assert line.flights(0.0, 200) == [(40, 10), (120, 20), (200, 40), (280, 80), (360, 50)]
-
-
 @both
 def test_the_window_has_a_limit(profile: str) -> None:
     """511 segments under way, 740 kB."""
@@ -85,35 +56,7 @@ def test_the_window_has_a_limit(profile: str) -> None:
     assert max(count for _, count in flights) == 511
 
 
-@both
-def test_there_and_back_may_differ(profile: str) -> None:
-    """30 ms there and 10 back, 100 Mbit/s there and 10 back, where an acknowledgement takes ten
-    times as long."""
-    line = Line(plain(profile), way=30.0, back_way=10.0, back_mbit_per_s=10.0)
-    segment, ack = SEGMENT_MS[profile], ACK_MS[profile]
-    expected = 2 * segment + 30 + 10 * ack + 10 + segment + 30
-    assert took(line(0.0, 11 * FULL)) == pytest.approx(expected)
-
-
-def test_a_wider_window_to_begin_with() -> None:
-    """40 segments leave at once, the 41st after the first acknowledgement, of two segments."""
-    assert took(Line(plain(initial_window=40))(0.0, 40 * FULL)) == pytest.approx(40 * 0.12 + 40)
-    waits = Line(plain(initial_window=40))(0.0, 41 * FULL)
-    assert took(waits) == pytest.approx(80.24416 + 0.12 + 40)
-
-
 # ------------------------------------------------------------------ several messages
-
-
-def test_the_window_goes_on_for_the_next_message() -> None:
-    """6 + 6 segments: two of the second message find the window of 10 full, and wait until
-    80.24416, when the first acknowledgement is back."""
-    line = Line(plain(http="2"))
-    line.send(0.0, 6 * FULL)
-    second = line(1.0, 6 * FULL)
-    assert second.window_ms == pytest.approx(80.24416 - (1 + 4 * 0.12))
-    assert second.arrived_ms == pytest.approx(80.24416 + 2 * 0.12 + 40)
-    assert sum(parts(second)) == pytest.approx(took(second))
 
 
 def test_the_window_has_grown_when_the_acknowledgements_are_back() -> None:
