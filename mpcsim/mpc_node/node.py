@@ -955,6 +955,9 @@ class MpcNode:
             raise suspended(
                 f"this key is suspended at the {ROLES[self.me]}: {stored.suspended}; recover it"
             )
+        if stored.suspended_there:
+            # The client that was caught there could go on guessing here.
+            raise suspended(f"this key is suspended at the {ROLES[self._peer.party]}; recover it")
         return stored
 
     def _check_merged(self, *shares: StoredShare) -> None:

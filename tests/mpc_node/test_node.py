@@ -307,3 +307,13 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
     open_gateway(tmp_path).close()  # the failure has let go of everything
     with pytest.raises(UsageError, match="data folder"):
         open_gateway(store)
+
+
+@with_gateway()
+async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    gateway.links[OPERATOR].node.store.heard_suspended([share.record.epoch.hex()])
+    with pytest.raises(Failed) as failed:
+        await client.sign(share)
+    assert "suspended at the institution; recover it" in failed.value.error
+    await client.check_works(await client.recover("ed25519"))
