@@ -15,7 +15,7 @@ sponsored operations      none                                    a budget a use
 transactions that fail    none                                    a budget a user and day
 ========================  ======================================  =================================
 
-What the bundler risks (ERC-7562, https://eips.ethereum.org/EIPS/eip-7562)
+What the bundler risks (ERC-7562)
     Accounts and paymasters may be anybody's, and this bundler looks at what validation returns, not
     at how it runs: it checks none of the rules on opcodes, code, storage and stakes (OP, COD, STO,
     EREP), for which a node would have to trace the call. It needs none of them between operations,

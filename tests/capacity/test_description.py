@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from matplotlib.patches import Rectangle
 
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.model import Part
-from mpcsim.capacity.picture import MACHINE
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network
 from mpcsim.sim.figures import Chart, svg
-from tests.helpers.pictures import ALLOWED, check_texts, hues, written
+from tests.helpers.pictures import ALLOWED, check_texts, hues
 
 FAR = Network.preset("seoul", institution="frankfurt", access="lte", loss=0.01)
 DEPLOYMENTS = {
@@ -56,26 +54,6 @@ def test_no_text_overlaps_another_or_leaves_the_picture(name: str) -> None:
     check_texts(figure)
     assert hues(figure) <= ALLOWED
     assert svg(figure) == svg(DEPLOYMENTS[name].plot())
-
-
-@pytest.mark.parametrize(("name", "boxes"), [("one machine", 1), ("far", 6), ("many", 3 + 2)])
-def test_every_machine_is_a_box_with_its_processes(name: str, boxes: int) -> None:
-    """Of the eight nodes, one is drawn, with two behind it."""
-    figure = drawn(name)
-    (axes,) = figure.axes
-    machines = [
-        patch
-        for patch in axes.patches
-        if isinstance(patch, Rectangle) and patch.get_width() == MACHINE
-    ]
-    assert len(machines) == boxes
-    texts = written(figure)
-    if name == "many":
-        assert {"node 1 to 8, each", "node 1.1 to 1.16", "32 cores"} <= set(texts)
-    else:
-        for machine in DEPLOYMENTS[name].machines:
-            for part, replica in machine.replicas:
-                assert f"{part} {replica}.1" in texts
 
 
 def test_too_much_for_a_screen_is_refused() -> None:

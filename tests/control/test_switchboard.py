@@ -4,7 +4,6 @@ are told, or do not."""
 import json
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -104,16 +103,6 @@ def test_what_takes_switches_is_another_program():
     assert controlled(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("module", ["node.controlled", "mpcsim.cli.controlled"])
-def test_what_takes_switches_takes_them_from_nobody_else(module):
-    said = subprocess.run(
-        [sys.executable, "-m", module], stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    assert said.returncode == 1
-    assert said.stderr.startswith("standard input is no line to switch this process over")
-
-
 @pytest.mark.parametrize("workers", ["2", " 4 "])
 def test_one_node_is_one_process(workers):
     for one in ("", "1", " 1 "):
@@ -197,21 +186,6 @@ def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
     assert board.told("gateway")[-1] == {"do": "set", "scenario": text}
     board("network")
     assert board.told("gateway") == [{"do": "set"}]
-
-
-def test_a_service_without_a_node(tmp_path):
-    with running() as processes:
-        board = Board(processes, tmp_path, PARTS[:3])
-        assert board("status")["fail"] == {}
-        board("clock", seconds=5)
-        board("reset")
-        for switch, told in (("down", {"part": "node"}), ("cut", {"part": "node"})):
-            with pytest.raises(UsageError, match="there is no node here"):
-                board(switch, **told)
-        with pytest.raises(UsageError, match="there is no node here"):
-            board("fail", endpoint="sign", answer="504")
-        with pytest.raises(UsageError, match="there is no node here"):
-            board("demo-users")
 
 
 def test_who_crashes_is_started_again_under_the_same_conditions(board):

@@ -93,23 +93,6 @@ def test_endpoints_are_the_nodes():
                 assert error_for(name, answer).status in there[method, path].responses
 
 
-def test_who_knows_of_switches():
-    """What takes none does not: a switch cannot be left in it."""
-    found = {
-        path.relative_to(ROOT).as_posix()
-        for package in ("mpcsim", "node")
-        for path in (ROOT / package).rglob("*.py")
-        if "mpcsim.control" in path.read_text(encoding="utf-8")
-    }
-    assert {name for name in found if not name.startswith("mpcsim/control/")} == {
-        "mpcsim/cli/control.py",
-        "mpcsim/cli/controlled.py",
-        "mpcsim/cli/serve.py",
-        "mpcsim/testing/wallet_service.py",
-        "node/controlled.py",
-    }
-
-
 def test_arguments_are_read():
     assert find("slow").given({"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
     assert find("expire").given({}) == {}

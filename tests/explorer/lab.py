@@ -68,12 +68,6 @@ def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[s
         log.close()
 
 
-def trust(folder: Path) -> None:
-    """Say that the notebook's outputs may run, as its author's own do."""
-    command = [sys.executable, "-m", "jupyter", "trust", str(folder / "explore.ipynb")]
-    subprocess.run(command, env=_home(folder), check=True, capture_output=True, timeout=60)
-
-
 def _home(folder: Path) -> dict[str, str]:
     return {
         **os.environ,

@@ -267,14 +267,6 @@ def test_a_page_that_nobody_answers_says_so(page):
 
 
 @pytest.mark.soak
-def test_closing_leaves_nothing_behind(page):
-    page.run("window.close_widget()")
-    page.run("window.model.set('step', 3)")
-    assert text(page, ".mx-counter") == "step 0 of 10"
-    assert page.errors() == []
-
-
-@pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_party_has_its_colour_whoever_else_signs(chrome, wallet, tmp_path, dark):
     seen = {}

@@ -10,11 +10,8 @@ import pytest
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: no browser tests")
 
-import nbformat
-from nbclient import NotebookClient
-from selenium.webdriver import Keys
 
-from tests.explorer.lab import Lab, lab, trust
+from tests.explorer.lab import Lab, lab
 from tests.explorer.page import browser, driver
 
 pytestmark = [
@@ -75,25 +72,3 @@ def test_a_live_session(folder, dark):
         errors = page.run("return document.querySelectorAll('.jp-RenderedText[data-mime-type"
                           "*=stderr], .jp-OutputArea-error').length")  # fmt: skip
         assert errors == 0
-
-
-@pytest.mark.parametrize("trusted", [False, True])
-def test_a_notebook_that_was_run_elsewhere(folder, trusted):
-    """Executed, saved, and opened again, no cell run: a figure, or the widget if it is trusted."""
-    with lab(folder, CELLS) as address, driver(folder / "profile") as chrome:
-        path = folder / "explore.ipynb"
-        notebook = nbformat.read(path, 4)
-        NotebookClient(notebook, kernel_name="python3").execute()
-        nbformat.write(notebook, path)
-        if trusted:
-            trust(folder)
-        page = Lab(chrome, address)
-        if trusted:
-            page.until("return document.querySelectorAll('.mx-message').length === 8")
-            page.run("document.querySelector('.mx').focus()")
-            page.press(Keys.END)
-            assert page.text(".mx-counter").startswith("step 10 of 10")
-        else:
-            page.until("return document.querySelector('.jp-OutputArea-output img')?.naturalWidth")
-            assert "Party 1 receives Offer from party 3" in page.text(".jp-OutputArea-output")
-            assert not page.run("return document.querySelector('.mx')")

@@ -74,28 +74,6 @@ def test_edits_come_on_top_of_each_other(wallet):
     assert explorer.view.aborts[0].reason == "MALFORMED_MESSAGE"
 
 
-def test_other_cheats_cannot_be_edited(wallet):
-    class Silent:
-        def __init__(self, party):
-            self.party = party
-            self.me, self.outcome = party.me, None
-
-        def start(self):
-            return []
-
-        def receive(self, sender, data):
-            return []
-
-        def waiting(self):
-            return self.party.waiting()
-
-    wallet.corrupt = {3: Silent}
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
-    assert explorer.view.verdict == "stalled"
-    with pytest.raises(UsageError, match="cannot be altered"):
-        explorer._source.run(explorer.network, (Edit(3, 1, "Commit", "withhold"),))
-
-
 def test_what_cannot_be_done_is_said(wallet):
     explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     with pytest.raises(UsageError, match="no Deal goes from party 3 to party 1"):

@@ -9,11 +9,6 @@ def product_point(*, a: int, b: float, seed: int) -> Mapping[str, float]:
     return {"product": a * b, "drawn": (seed % 1000) / 1000}
 
 
-def process_point(*, a: int, seed: int) -> Mapping[str, float]:
-    """Tells in which process it ran."""
-    return {"process": os.getpid()}
-
-
 class OddError(Exception):
     """An exception that does not survive the way between processes."""
 

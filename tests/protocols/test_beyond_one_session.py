@@ -27,6 +27,34 @@ def sign_party(share, label, digest=bytes(32)):
     )
 
 
+def reshare_party(i, label, dealers=(2, 3), receivers=None):
+    """Of a key on ed25519, of which party 1 has lost its share."""
+    old = keys("ed25519")
+    share = old[i] if i in dealers else None
+    return reshare.party(
+        reshare.setup(old[1].record, dealers, share=share, receivers=receivers),
+        i,
+        session_id=bytes(32),
+        rng=SeededRng(f"{label} {i}"),
+    )
+
+
+def all_prepared(label):
+    """A resharing in which everybody is through the first phase."""
+    local = LocalRun([reshare_party(i, label) for i in (1, 2, 3)])
+    local.start()
+    while len(local.prepared) < 3:
+        local.deliver()
+    return local
+
+
+def dkg_parties(curve, members, label):
+    agreed = dkg.setup(curve, 2, members)
+    return [
+        dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"{label} {i}")) for i in members
+    ]
+
+
 def flip_u(message):
     offer = message.offer
     return replace(message, offer=replace(offer, u=bytes([offer.u[0] ^ 1]) + offer.u[1:]))
@@ -190,35 +218,25 @@ def relay(parties, change):
 
 
 def test_a_relay_that_swaps_base_ot_points_is_noticed_before_the_key_is_used():
-    agreed = dkg.setup("secp256k1", 2, (1, 2))
-    parties = [
-        dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"swap {i}")) for i in (1, 2)
-    ]
-
     def swap(message, envelope):
         if message.send.kind != "MultiplicationOffer" or message.sender != 1:
             return None
         half = len(envelope.body) // 2
         return replace(envelope, body=envelope.body[half:] + envelope.body[:half])
 
-    outcomes = relay(parties, swap)
+    outcomes = relay(dkg_parties("secp256k1", (1, 2), "swap"), swap)
     assert outcomes[1].reason is Reason.ECHO_MISMATCH
     assert not outcomes[1].culprits
     assert outcomes[1].suspects == {2}
 
 
 def test_nobody_is_banned_on_the_transports_word():
-    agreed = dkg.setup("ed25519", 2, (1, 2, 3))
-    parties = [
-        dkg.party(agreed, i, session_id=bytes(32), rng=SeededRng(f"flip {i}")) for i in (1, 2, 3)
-    ]
-
     def flip(message, envelope):
         if message.send.kind != "Reveal" or message.sender != 1:
             return None
         return replace(envelope, body=envelope.body[:-1] + bytes([envelope.body[-1] ^ 1]))
 
-    outcomes = relay(parties, flip)
+    outcomes = relay(dkg_parties("ed25519", (1, 2, 3), "flip"), flip)
     named = [o for o in outcomes.values() if o.reason is Reason.COMMITMENT_OPENING]
     assert named
     for outcome in named:
@@ -227,17 +245,7 @@ def test_nobody_is_banned_on_the_transports_word():
 
 
 def test_a_relay_cannot_touch_what_dealers_tell_each_other():
-    old = keys("ed25519")
-    record = old[1].record
-    parties = [
-        reshare.party(
-            reshare.setup(record, (2, 3), share=old[i], receivers=(2, 3)),
-            i,
-            session_id=bytes(32),
-            rng=SeededRng(f"dealers {i}"),
-        )
-        for i in (2, 3)
-    ]
+    parties = [reshare_party(i, "dealers", receivers=(2, 3)) for i in (2, 3)]
     kinds = set()
 
     def flip(message, envelope):
@@ -255,21 +263,7 @@ def test_a_relay_cannot_touch_what_dealers_tell_each_other():
 
 def test_a_report_of_an_abort_does_not_end_a_prepared_party():
     """Party 3 confirms to 1 and 2 alike, then tells 2 that it gave up: 2 must finish like 1."""
-    old = keys("ed25519")
-    record = old[1].record
-
-    def party(i):
-        return reshare.party(
-            reshare.setup(record, (2, 3), share=old[i] if i != 1 else None),
-            i,
-            session_id=bytes(32),
-            rng=SeededRng(f"two-faced {i}"),
-        )
-
-    local = LocalRun([party(i) for i in (1, 2, 3)])
-    local.start()
-    while len(local.prepared) < 3:
-        local.deliver()
+    local = all_prepared("two-faced")
     two = local.parties[2]
     notice = local.parties[3]._pack(255, 2, b"\0\0\0\x09MALFORMED", sealed=True)
     assert two.receive(3, notice) == []
@@ -284,37 +278,14 @@ def test_a_report_of_an_abort_does_not_end_a_prepared_party():
 
 def test_a_second_first_message_does_not_end_a_prepared_party():
     """A peer that lost its state begins anew under the same session name, in vain."""
-    old = keys("ed25519")
-
-    def party(i, seed=""):
-        return reshare.party(
-            reshare.setup(old[1].record, (2, 3), share=old[i] if i != 1 else None),
-            i,
-            session_id=bytes(32),
-            rng=SeededRng(f"anew {i} {seed}"),
-        )
-
-    local = LocalRun([party(i) for i in (1, 2, 3)])
-    local.start()
-    while len(local.prepared) < 3:
-        local.deliver()
-    for send in party(1, "again").start():
+    local = all_prepared("anew")
+    for send in reshare_party(1, "again").start():
         assert local.parties[send.to].receive(1, send.data) == []
     assert all(isinstance(outcome, Done) for outcome in local.finish().values())
 
 
 def test_an_abort_after_the_first_phase_says_so():
-    old = keys("ed25519")
-    record = old[1].record
-    parties = [
-        reshare.party(
-            reshare.setup(record, (2, 3), share=old[i] if i != 1 else None),
-            i,
-            session_id=bytes(32),
-            rng=SeededRng(f"late {i}"),
-        )
-        for i in (1, 2, 3)
-    ]
+    parties = [reshare_party(i, "late") for i in (1, 2, 3)]
     parties[2] = Adversary(parties[2], on("Confirm", lambda m: replace(m, digest=bytes(32)), {2}))
     outcomes = run(parties)
     assert outcomes[2].reason is Reason.CONFIRMATION_MISMATCH
@@ -323,16 +294,7 @@ def test_an_abort_after_the_first_phase_says_so():
 
 
 def test_prepared_comes_before_the_confirmation_goes_out():
-    old = keys("ed25519")
-    made = [
-        reshare.party(
-            reshare.setup(old[1].record, (2, 3), share=old[i], receivers=(2, 3)),
-            i,
-            session_id=bytes(32),
-        )
-        for i in (2, 3)
-    ]
-    a, b = made
+    a, b = (reshare_party(i, "order", receivers=(2, 3)) for i in (2, 3))
     to_b, to_a = a.start(), b.start()
     while a.outcome is None:
         new_b = [o for s in to_a if hasattr(s, "data") for o in a.receive(3, s.data)]

@@ -4,10 +4,8 @@ import re
 import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from io import BytesIO
-from itertools import combinations
 
 import matplotlib as mpl
 import pytest
@@ -181,22 +179,6 @@ def test_the_cross_of_a_dropped_message_lies_between_lifelines() -> None:
         assert all(x % 1 == 0.5 for x in places)
 
 
-def test_messages_sent_at_the_end_are_drawn_below_it() -> None:
-    found = trace("aborted")
-    figure = drawn(sequence_diagram, "aborted")
-    written = [t.get_text() for t in texts(figure)]
-    assert "AbortNotice 93 B to 1, 2 (under way)" in written
-    assert not any("no room" in text for text in written)
-    last = [m.number for m in found.messages if m.sent_ms == found.finished_ms]
-    assert len(last) == 2
-    by_gid = {a.get_gid(): a for a in figure.findobj(FancyArrowPatch)}
-    bottom, _ = figure.axes[0].get_ylim()
-    for number in last:
-        _, (x, y) = by_gid[f"message-{number}-0"]._posA_posB  # type: ignore[attr-defined]
-        assert 1 < x < 2
-        assert found.finished_ms < y < bottom
-
-
 @pytest.mark.few(2)
 @EVERY
 def test_parties_have_their_colours_in_every_chart(name: str) -> None:
@@ -315,16 +297,6 @@ def test_a_trace_in_a_notebook(name: str) -> None:
     root = ET.fromstring(b64decode(found[1]))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert "<script" not in html
-
-
-def test_long_names_are_wrapped() -> None:
-    found = replace(trace("two-party signature"), network="a network with a long name " * 6)
-    for kind in KINDS:
-        figure = kind(found)
-        canvas = draw(figure)
-        shown = [box(canvas, t) for t in texts(figure) if t.get_text().strip()]
-        assert not any(a.overlaps(b) for a, b in combinations(shown, 2))
-        assert all(extent.x1 <= figure.bbox.x1 for extent in shown)
 
 
 def test_a_figure_in_a_notebook() -> None:

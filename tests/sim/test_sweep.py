@@ -330,9 +330,6 @@ def test_results_survive_the_file_exactly(journal: Path) -> None:
     assert_frame_equal(here({"a": [0.2, 1e-300]}, run, resume=journal), table)
 
 
-# ------------------------------------------------------------------ progress
-
-
 # ------------------------------------------------------------------ signing
 
 

@@ -43,11 +43,3 @@ def all_or_none(run: ProtocolRun) -> str | None:
     finished = {i for i, outcome in run.outcomes.items() if isinstance(outcome, Done)}
     late = run.outcomes.keys() - finished
     return f"party {min(late)} has no result" if finished and late else None
-
-
-@invariant
-def a_minute_is_enough(run: ProtocolRun) -> str | None:
-    """Nobody waits for more than a minute."""
-    assert run.trace is not None
-    took = run.trace.finished_ms
-    return f"it took {took / 1000:.0f} s" if took > 60_000 else None

@@ -16,7 +16,7 @@ import pytest
 from starlette.applications import Starlette
 
 from mpcsim.service import open_gateway
-from mpcsim.testing import ApiRun, AsgiService, AsgiTarget, HttpTarget, check_wallet_service, plugin
+from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service, plugin
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.asgi import LogLines
 from mpcsim.testing.profile import Profile, Progress
@@ -45,13 +45,6 @@ def run_through(target: HttpTarget) -> ApiRun:
     api.trespass("bob", "alice", "ed25519", "sign")
     api.end()
     return api
-
-
-def test_an_asgi_application():
-    gateway = open_gateway()
-    with HttpTarget(AsgiService(our_app(gateway)), gateway.token) as target:
-        assert len(run_through(target).story.steps) == 8
-    gateway.close()
 
 
 def test_an_asgi_target():

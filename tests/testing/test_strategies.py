@@ -7,9 +7,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.primitives.bip32 import parse_path, path_text
-from mpcsim.sim import Simulation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.api_steps import STEPS, damaged
@@ -47,14 +45,6 @@ def test_key_shares_are_real(shares):
 
 
 @few
-@given(wallets.networks(), st.data())
-def test_networks_carry_a_wallet(network, data):
-    assert set(network.placement) == {CLIENT, OPERATOR, INSTITUTION}
-    simulation = Simulation(network, seed=data.draw(st.integers(0, 9)), secrets_seed="s")
-    assert simulation.generate("ed25519").ok
-
-
-@few
 @given(st.data())
 def test_fault_plans_and_adversaries_fit_their_scenario(data):
     scenario = data.draw(wallets.scenarios(secp256k1=False))
@@ -63,14 +53,6 @@ def test_fault_plans_and_adversaries_fit_their_scenario(data):
     deviation = data.draw(wallets.adversaries(scenario))
     assert deviation.party in scenario.members
     assert deviation.to != deviation.party
-
-
-@few
-@given(wallets.user_operations(signed=False))
-def test_user_operations_are_read_by_the_smart_account_flow(operation):
-    module = pytest.importorskip("mpcsim.smart_account.operation")
-    read = module.UserOperation.from_request(operation, signed=False)
-    assert module.UserOperation.from_request(read.to_request(signed=False), signed=False) == read
 
 
 @few

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.errors import Aborted, InvalidEncoding, Reason, UsageError
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.keyshare import PublicKeyRecord
 from mpcsim.protocols import reshare
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Reveal
@@ -14,21 +14,6 @@ from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, Tampered, on
 from tests.helpers.sessions import dkg_session, judge, run_with
-
-
-def reshared(held: dict[int, KeyShare], dealers: tuple[int, ...]) -> dict[int, KeyShare]:
-    record = held[1].record
-    return results(
-        run(
-            reshare.party(
-                reshare.setup(record, dealers, share=held.get(i) if i in dealers else None),
-                i,
-                session_id=session_id("reshare"),
-                rng=SeededRng(i),
-            )
-            for i in record.holders
-        )
-    )
 
 
 def test_all_have_one_and_it_is_a_hash_of_every_part():
@@ -73,15 +58,6 @@ def test_who_reveals_last_does_not_choose_it():
         assert isinstance(outcome, Aborted)
         assert outcome.reason is Reason.COMMITMENT_OPENING
         assert outcome.culprits == {2}
-
-
-def test_new_shares_are_of_the_same_tree():
-    held = keys("secp256k1")
-    code = held[1].record.chain_code
-    assert code is not None
-    new = reshared(held, (2, 3))
-    assert {share.record.chain_code for share in new.values()} == {code}
-    assert new[1].record.extended() == held[1].record.extended()
 
 
 def test_who_starts_from_another_chain_code_is_not_gone_along_with():

@@ -9,115 +9,68 @@ from mpcsim.algebra.ed25519 import ED25519
 from mpcsim.encoding import WireContext
 from mpcsim.errors import Blame, Reason
 from mpcsim.protocol import Done
-from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun
+from mpcsim.runner import run
+from mpcsim.sample_keys import keys
+from tests.helpers.adversary import Adversary, on
 
 SESSION = bytes(range(32))
 WIRE = WireContext(ED25519)
 ONE = ED25519.scalar(1)
-KINDS = {kind.__name__: kind for kind in (Commitments, SignatureShare)}
 
 
-class Adversary:
-    """Rewrites messages of dishonest senders, who know their own pair secrets."""
-
-    def __init__(self, shares):
-        self.shares = shares
-        self.rng = SeededRng("adversary")
-        self.rules = []
-
-    def change(self, sender, kind, change, to=None):
-        """Apply ``change`` (message to message or bytes) to what ``sender`` sends."""
-        self.rules.append((sender, kind.__name__, change, to))
-
-    def meddle(self, message):
-        for sender, kind, change, to in self.rules:
-            if (message.sender, message.send.kind) == (sender, kind) and to in (
-                None,
-                message.send.to,
-            ):
-                message = self._rewrite(message, change)
-        return message
-
-    def _rewrite(self, message, change):
-        secret = self.shares[message.sender].peers[message.send.to].pair_secret
-        envelope = Envelope.decode(message.send.data)
-        payload = unseal(secret, envelope)
-        changed = change(KINDS[message.send.kind].decode(payload, WIRE))
-        payload = changed if isinstance(changed, bytes) else changed.encode(WIRE)
-        data = seal(secret, envelope, payload, self.rng).encode()
-        return replace(message, send=replace(message.send, data=data))
-
-    def play(self, signers, messages=b"message"):
-        """Outcomes of a run; ``messages`` may give each signer a message of its own."""
-        rng = SeededRng("signers")
-        parties = []
-        for i in signers:
-            message = messages[i] if isinstance(messages, dict) else messages
-            agreed = frost.setup(self.shares[i], signers, message)
-            parties.append(frost.party(agreed, session_id=SESSION, rng=rng.fork(str(i))))
-        local = LocalRun(parties)
-        local.start()
-        while local.in_flight:
-            local.in_flight[0] = self.meddle(local.in_flight[0])
-            local.deliver()
-        return local.outcomes()
-
-
-@pytest.fixture
-def adversary(keys):
-    return Adversary(keys(2, 3))
+def play(signers, cheater=0, tamper=None, messages=b"message"):
+    """Outcomes of a run; ``messages`` may give each signer a message of its own."""
+    parties = {}
+    for i in signers:
+        message = messages[i] if isinstance(messages, dict) else messages
+        agreed = frost.setup(keys("ed25519")[i], signers, message)
+        parties[i] = frost.party(agreed, session_id=SESSION, rng=SeededRng(f"signer {i}"))
+    if cheater:
+        parties[cheater] = Adversary(parties[cheater], tamper)
+    return run(parties.values())
 
 
 def add_one(message):
     return replace(message, share=message.share + ONE)
 
 
-def other_point(point):
-    return point + ED25519.base(ONE)
-
-
 # ------------------------------------------------------------------ bad signature shares (S6, S7)
 
 
-def test_a_share_that_is_bad_for_one_receiver_only(adversary):
-    adversary.change(3, SignatureShare, add_one, to=1)
-    outcomes = adversary.play((1, 2, 3))
+def test_a_share_that_is_bad_for_one_receiver_only():
+    outcomes = play((1, 2, 3), 3, on("SignatureShare", add_one, to={1}))
     assert outcomes[1].culprits == {3}
     assert isinstance(outcomes[2], Done)
 
 
-def test_the_evidence_verifies_from_its_bytes(adversary):
+def test_the_evidence_verifies_from_its_bytes():
     commitments = {}
 
-    def keep(message):
-        commitments[2] = message
-        return message
+    def cheat(kind, to, message):
+        if kind == "Commitments":
+            commitments[2] = message
+        return add_one(message) if kind == "SignatureShare" else message
 
-    adversary.change(2, Commitments, keep, to=1)
-    adversary.change(2, SignatureShare, add_one)
-    aborted = adversary.play((1, 2))[1]
+    aborted = play((1, 2), 2, cheat)[1]
     assert {(e.sender, e.kind) for e in aborted.evidence} == {
         (2, "Commitments"),
         (2, "SignatureShare"),
     }
     payloads = {e.kind: e.payload for e in aborted.evidence}
     # Party 1's own commitment, as its deterministic generator makes it again.
-    again = Adversary(adversary.shares)
 
     def keep_own(message):
         commitments[1] = message
         return message
 
-    again.change(1, Commitments, keep_own)
-    assert all(isinstance(outcome, Done) for outcome in again.play((1, 2)).values())
+    again = play((1, 2), 1, on("Commitments", keep_own))
+    assert all(isinstance(outcome, Done) for outcome in again.values())
     assert Commitments.decode(payloads["Commitments"], WIRE) == commitments[2]
-    record = adversary.shares[1].record
+    record = keys("ed25519")[1].record
     bound = steps.bind(
         record.public_key,
         [steps.Commitment(i, commitments[i].hiding, commitments[i].binding) for i in (1, 2)],
@@ -132,21 +85,21 @@ def test_the_evidence_verifies_from_its_bytes(adversary):
 # ------------------------------------------------------------------ disagreement (S5, S8)
 
 
-def test_the_context_is_compared_before_any_nonce_is_used(adversary, monkeypatch):
+def test_the_context_is_compared_before_any_nonce_is_used(monkeypatch):
     def unreachable(*_):
         raise AssertionError("signed")
 
     monkeypatch.setattr(steps, "sign", unreachable)
-    outcomes = adversary.play((1, 3), {1: b"pay Alice", 3: b"pay Bob"})
+    outcomes = play((1, 3), messages={1: b"pay Alice", 3: b"pay Bob"})
     assert outcomes[1].reason is Reason.SESSION_MISMATCH
 
 
 @pytest.mark.parametrize("field", ["hiding", "binding"])
-def test_different_commitments_to_different_signers(adversary, field):
-    adversary.change(
-        2, Commitments, lambda m: replace(m, **{field: other_point(getattr(m, field))}), to=1
-    )
-    outcomes = adversary.play((1, 2, 3))
+def test_different_commitments_to_different_signers(field):
+    def change(message):
+        return replace(message, **{field: getattr(message, field) + ED25519.base(ONE)})
+
+    outcomes = play((1, 2, 3), 2, on("Commitments", change, to={1}))
     for i in (1, 3):
         assert outcomes[i].reason is Reason.ECHO_MISMATCH
         assert not outcomes[i].culprits
@@ -154,9 +107,9 @@ def test_different_commitments_to_different_signers(adversary, field):
         assert outcomes[i].blame is Blame.NOBODY
 
 
-def test_the_view_is_compared_before_the_share(adversary):
-    adversary.change(3, SignatureShare, lambda m: add_one(replace(m, seen=bytes(32))))
-    assert adversary.play((1, 3))[1].reason is Reason.ECHO_MISMATCH
+def test_the_view_is_compared_before_the_share():
+    cheat = on("SignatureShare", lambda m: add_one(replace(m, seen=bytes(32))))
+    assert play((1, 3), 3, cheat)[1].reason is Reason.ECHO_MISMATCH
 
 
 # ------------------------------------------------------------------ malformed values (S10)
@@ -177,14 +130,13 @@ BAD_POINTS = {
 
 @pytest.mark.parametrize("name", BAD_POINTS)
 @pytest.mark.parametrize("field", ["hiding", "binding"])
-def test_bad_points_name_their_sender(adversary, field, name):
+def test_bad_points_name_their_sender(field, name):
     def change(message):
         parts = {"hiding": message.hiding.encode(), "binding": message.binding.encode()}
         parts[field] = BAD_POINTS[name](parts[field])
         return message.context + parts["hiding"] + parts["binding"]
 
-    adversary.change(3, Commitments, change)
-    aborted = adversary.play((1, 3))[1]
+    aborted = play((1, 3), 3, on("Commitments", change))[1]
     assert aborted.reason is Reason.MALFORMED_MESSAGE
     assert aborted.culprits == {3}
 
@@ -192,15 +144,15 @@ def test_bad_points_name_their_sender(adversary, field, name):
 # ------------------------------------------------------------------ events nobody can bring about
 
 
-def test_an_identity_group_commitment_is_refused(adversary, monkeypatch):
+def test_an_identity_group_commitment_is_refused(monkeypatch):
     monkeypatch.setattr(steps, "compute_group_commitment", lambda *_: ED25519.identity)
-    for aborted in adversary.play((1, 3)).values():
+    for aborted in play((1, 3)).values():
         assert aborted.reason is Reason.DEGENERATE_NONCE
         assert not aborted.culprits
 
 
-def test_an_invalid_sum_of_valid_shares_blames_nobody(adversary, monkeypatch):
+def test_an_invalid_sum_of_valid_shares_blames_nobody(monkeypatch):
     monkeypatch.setattr(steps, "verify_signature", lambda *_: False)
-    for outcome in adversary.play((1, 3)).values():
+    for outcome in play((1, 3)).values():
         assert outcome.reason in (Reason.SIGNATURE_INVALID, Reason.PEER_ABORTED)
         assert not outcome.culprits

@@ -76,9 +76,6 @@ def test_the_contract():
     assert all(sends.sealed for _, sends in FROST.kinds())
 
 
-# ------------------------------------------------------------------ schedules and interruptions
-
-
 # ------------------------------------------------------------------ set-up
 
 

@@ -113,33 +113,6 @@ def test_with_three_signers_those_who_answer_show_each_other_their_part_first():
     assert online.delivered == 4
 
 
-def test_the_first_message_of_presigning_takes_no_share():
-    shares = keys("secp256k1")
-    early = presign.early(
-        shares[1].record.epoch,
-        (1, 2),
-        2,
-        me=1,
-        auth_keys=shares[1].auth_keys((1, 2)),
-        session_id=session_id("early"),
-        rng=SeededRng("early 1"),
-    )
-    other = presign.party(
-        presign.setup(shares[2], (1, 2), 2),
-        session_id=session_id("early"),
-        rng=SeededRng("early 2"),
-    )
-    answers = other.start() + [o for m in early.messages for o in other.receive(1, m)]
-    assert [answer.kind for answer in answers] == ["Commit", "Offer"]
-    party = early.party(shares[1])
-    for answer in answers:
-        for output in party.receive(2, answer.data):
-            for last in other.receive(1, getattr(output, "data", b"")):
-                party.receive(2, getattr(last, "data", b""))
-    mine, theirs = party.outcome.result, other.outcome.result
-    assert [p.id for p in mine] == [p.id for p in theirs]
-
-
 # ---------------------------------------------------------------------- what is kept
 
 

@@ -57,6 +57,7 @@ def test_refresh_keeps_the_key_and_changes_every_share(curve, dealers):
     assert set(new) == {1, 2, 3}
     for i, share in new.items():
         assert share.record.public_key == old[i].record.public_key
+        assert share.record.chain_code == old[i].record.chain_code
         assert share.record.epoch != old[i].record.epoch
         assert share.secret_share != old[i].secret_share
         assert share.peers != old[i].peers

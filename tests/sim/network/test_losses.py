@@ -173,16 +173,3 @@ def test_everything_arrives_and_adds_up(
         assert min(parts) >= -1e-9
         assert math.fsum(parts) == pytest.approx(took(transfer), abs=1e-6)
         assert took(transfer) >= 40 + size * 8 / (rate * 1000) - 1e-9
-
-
-# ------------------------------------------------------------------ in files and tables
-
-
-def test_in_network_files(tmp_path: Any) -> None:
-    network = row(loss=GilbertElliott(0.01, 0.5, 0.9, 0.001), queue_bytes=64_000.0, back_loss=0.01)
-    network.save(tmp_path / "net.toml")
-    assert Network.load(tmp_path / "net.toml") == network
-    text = (tmp_path / "net.toml").read_text()
-    (tmp_path / "net.toml").write_text(text.replace("to_good = 0.5", "to_good = 5.0"))
-    with pytest.raises(UsageError, match=r"links\.a-b\.loss\.to_good: to_good is 5.0"):
-        Network.load(tmp_path / "net.toml")

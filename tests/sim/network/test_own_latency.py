@@ -1,4 +1,4 @@
-"""A latency family of one's own: simulated, replayed, explored, in files once it has a kind."""
+"""A latency family of one's own: simulated, replayed, in files once it has a kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mpcsim import Network, Simulation
-from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.sim import Latency, register_latency
 from mpcsim.sim.network.files import latencies
@@ -60,11 +59,6 @@ def test_it_is_simulated_and_replayed() -> None:
     assert sim.generate("ed25519").ok
     signed = sim.sign()
     assert signed.ok
-    again = Simulation(NETWORK, seed=3, secrets_seed="own")
-    assert again.generate("ed25519").trace.finished_ms == pytest.approx(
-        Simulation(NETWORK, seed=3, secrets_seed="own").generate("ed25519").trace.finished_ms,
-        abs=20,  # computing is measured
-    )
     graph = record(signed.trace)
     found = graph.replay(NETWORK, 2000, seed=1).finished_ms
     assert found.min() < 30 < 80 < found.max()
@@ -85,20 +79,6 @@ def test_with_a_kind_it_is_in_files(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("short_ms", "shrt_ms"))
     with pytest.raises(UsageError, match=r"latency\.shrt_ms: unknown key 'shrt_ms'; did you mean"):
         Network.load(path)
-
-
-def test_where_its_kind_is_not_known_a_file_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with monkeypatch.context() as here:
-        here.setattr(latencies, "KINDS", dict(latencies.KINDS))
-        register_latency("two-paths", TwoPaths)
-        NETWORK.save(tmp_path / "network.toml")
-    expected = "links.client-gateway.latency.kind: unknown kind 'two-paths'"
-    with pytest.raises(UsageError, match=expected):
-        Network.load(tmp_path / "network.toml")
-    assert main(["serve", "--network", str(tmp_path / "network.toml")]) == 2
-    assert expected in capsys.readouterr().err
 
 
 def test_what_cannot_be_registered() -> None:

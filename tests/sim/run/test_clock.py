@@ -161,17 +161,6 @@ def test_a_job_may_call_the_loop(loop: VirtualLoop) -> None:
     assert loop.run_until_complete(story()) == 3
 
 
-def test_a_job_may_wait_for_what_needs_no_time(loop: VirtualLoop) -> None:
-    async def story() -> bool:
-        ready = threading.Event()
-        waiting = loop.run_in_executor(None, ready.wait, 5)
-        await asyncio.sleep(0)
-        ready.set()
-        return await waiting
-
-    assert loop.run_until_complete(story())
-
-
 def test_a_job_that_waits_for_a_timer_is_given_up() -> None:
     over = threading.Event()
 

@@ -18,7 +18,7 @@ from mpcsim.sim.network.latency import LogNormal, Uniform
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.adversary import Adversary, deviating, on
-from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
+from mpcsim.sim.run.compute import Compute, Declared, Free, calibrate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Effect, MessageFault, delay, drop, duplicate, partition
 from mpcsim.sim.trace import Trace
@@ -188,15 +188,6 @@ def test_an_undeclared_round_is_named() -> None:
         virtual(session("ecdsa-2"), compute=Declared({("ecdsa", "commit"): 1.0}))
     with pytest.raises(UsageError, match="cost of ecdsa commit"):
         Declared({("ecdsa", "commit"): -1.0})
-
-
-def test_measured_computing() -> None:
-    trace = virtual(session("ecdsa-2"), at_once(), compute=Measured())
-    assert trace.verdict is Verdict.VALID
-    assert 0 < trace.finished_ms < 60_000
-    named = [work for work in trace.work if work.protocol]
-    assert len(named) == 10
-    assert all(work.end_ms >= work.start_ms for work in trace.work)
 
 
 def test_calibrated_computing() -> None:
@@ -512,13 +503,6 @@ def test_a_crash_at_any_step_is_survived(name: str, down_ms: float) -> None:
 def test_nothing_goes_out_again_without_need() -> None:
     s = session("frost-2")
     assert virtual(s, resend_ms=101.0, deadline_ms=1000.0) == virtual(s)
-
-
-def test_again_costs_the_wait_and_the_way() -> None:
-    """Party 1's commitments are lost at 0 and go out again at 160; then as ever."""
-    s = session("frost-2")
-    trace = virtual(s, faults=[drop("Commitments", sender=1, nth=1)], **AGAIN)
-    assert trace.finished_ms == 160 + 2 * 50
 
 
 def test_who_has_ended_answers_who_asks_and_nobody_else() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
-from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.faults import Crash, delay, duplicate
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.critical_path import critical_path
@@ -16,7 +15,6 @@ from mpcsim.sim.traces.flight import PARTS, flight
 from mpcsim.sim.traces.frame import FRAME_COLUMNS, to_frame
 from mpcsim.sim.traces.summary import summary
 from mpcsim.sim.traces.waits import party_waits
-from tests.helpers import losing
 from tests.helpers.traces import NAMES, Fixed, simulation, star, trace
 
 EVERY = pytest.mark.parametrize("name", NAMES)
@@ -195,39 +193,6 @@ def test_transmission_in_closed_form() -> None:
     assert path.parts["transmission"] == pytest.approx(2 * sum(wire) / 1000)
 
 
-def test_recovery() -> None:
-    """Every message loses its first segment, once, on each hop.
-
-    Offer and Respond: the segments behind it are there, so it goes again after a round trip of
-    20 ms. Commit and SignatureShare are one segment: only a timeout tells, and there are 200 ms in
-    every timeout.
-    """
-    lost = losing.key(
-        losing.data(0),
-        of=[
-            packet(place, tries)
-            for place in range(RESPOND_SEGMENTS)
-            for packet, least in ((losing.data, 0), (losing.ack, 1), (losing.late_ack, 1))
-            for tries in (least, least + 1)
-        ],
-    )
-    network = Network.star(10.0, 10.0, mbit_per_s=math.inf, loss=losing.LOSS)
-    made = simulation(
-        network.with_connection(initial_window=100),
-        draws=lambda key, direction: Draws(10.0, 10.0, lost),
-    )
-    found = made.sign().trace
-    path = critical_path(found)
-    hops = [hop for n in path.messages for hop in found.messages[n].hops]
-    assert path.parts["recovery"] == pytest.approx(sum(h.transfer.recovery_ms for h in hops))
-    for message in found.messages:
-        for hop in message.hops:
-            if message.kind in ("Offer", "Respond"):
-                assert hop.transfer.recovery_ms == pytest.approx(20), message
-            else:
-                assert hop.transfer.recovery_ms > 200, message
-
-
 def test_queueing() -> None:
     """Of messages sent at once over one link, each waits for those before it, whoever gets them."""
     found = Simulation(star(mbit_per_s=8.0), compute=Free()).generate().trace
@@ -254,14 +219,6 @@ def test_a_fault_is_told_from_the_network() -> None:
     )
     assert critical_path(found).parts["fault"] == pytest.approx(77)
     assert found.finished_ms == pytest.approx(plain.finished_ms + 77, abs=2)
-
-
-def test_a_fault_off_the_path_does_not_matter() -> None:
-    """The operator's messages to the client have 270 ms to spare."""
-    made = Simulation(star(), compute=Free(), faults=(delay(100.0, sender=2, receiver=1),))
-    found = made.generate().trace
-    assert critical_path(found).parts["fault"] == 0
-    assert found.finished_ms == pytest.approx(3 * 160)
 
 
 def test_contention() -> None:

@@ -28,24 +28,6 @@ def test_the_eleventh_segment_waits_for_the_first_acknowledgement(profile: str) 
 
 
 @both
-def test_50_kb(profile: str) -> None:
-    """50 000 bytes are 35 segments, the last of 50 000 - 34 x 1448 = 768 bytes.
-
-    Ten leave. The acknowledgements of two each, from 80.24416 on and 0.24 ms apart, let four go
-    each time (0.48 ms), so that 20 leave one behind the other. The first two of them are there
-    0.24 + 40 ms later and acknowledged after 40.00416 more: at 160.48832 the last 5 segments may
-    go, 4 x 1448 + 768 bytes.
-    """
-    segment, ack = SEGMENT_MS[profile], ACK_MS[profile]
-    round_trip = 2 * segment + 40 + ack + 40
-    last = 4 * segment + segment - (1448 - 768) * 8 / 100_000
-    transfer = Line(plain(profile))(0.0, 50_000)
-    assert took(transfer) == pytest.approx(2 * round_trip + last + 40)
-    assert transfer.transmission_ms == pytest.approx(30 * segment + last)
-    assert sum(parts(transfer)) == pytest.approx(took(transfer))
-
-
-@both
 def test_the_window_has_a_limit(profile: str) -> None:
     """511 segments under way, 740 kB."""
     assert 511 * FULL == 739_928
