@@ -1,4 +1,4 @@
-"""Calls with an ``Idempotency-Key``, in the gateway: with a registry and without MPC nodes."""
+"""Calls with an ``Idempotency-Key``, in the gateway: with a registry, and mostly without MPC nodes."""
 
 import asyncio
 from dataclasses import replace
@@ -6,11 +6,14 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.algebra.curves import CURVES
-from mpcsim.error_codes import Code
+from mpcsim.error_codes import HEADER, Code
 from mpcsim.gateway.attempts import Attempts
 from mpcsim.gateway.registry import Attempt, Registry
+from mpcsim.gateway.sessions import LEASE_S
 from mpcsim.ids import OPERATOR
-from mpcsim.rpc.errors import Refused, unreachable
+from mpcsim.rpc import wire
+from mpcsim.rpc.errors import GENERATION, Refused, unreachable
+from tests.helpers.gateway import fresh_session
 from tests.helpers.key_records import said_to_be_signed
 
 PUBLIC_KEY = CURVES["ed25519"].base(CURVES["ed25519"].scalar(7)).encode()
@@ -94,3 +97,30 @@ def test_what_came_into_force_and_what_is_undecided(told):
     assert attempts.in_force(named)
     assert not attempts.in_force(replace(named, name="another"))
     assert attempts.told_instead(named, failure) is failure
+
+
+async def test_a_name_of_another_call_is_refused_before_anything_is_done(gateway, client):
+    """A session under it would find out at its activation: too late for whoever waits."""
+    headers = {"Content-Type": wire.MEDIA_TYPE, "Idempotency-Key": "order 4711"}
+
+    async def begin(curve, session_id):
+        body = wire.Generate(session_id, curve, ()).to_bytes()
+        return await client.request("POST", "/mpc/v1/generate", content=body, headers=headers)
+
+    attempt = Attempt("order 4711", await client.user_id(), "generate", "ed25519")
+    gateway.gateway.registry.put_attempt(attempt, "11" * 32)
+    answer = await begin("secp256k1", fresh_session())
+    assert (answer.status_code, answer.headers[HEADER]) == (400, Code.IDEMPOTENCY_KEY_USED.value)
+    assert gateway.gateway.sessions.open == []
+    assert (await begin("ed25519", fresh_session())).status_code == 200
+
+
+async def test_whoever_is_silent_for_longer_than_the_lease_keeps_no_name_waiting(
+    clock, gateway, client
+):
+    await client.begin_generate("ed25519")
+    sessions, user_id = gateway.gateway.sessions, await client.user_id()
+    clock.now += LEASE_S - 0.1
+    assert refusal(lambda: sessions.check_idle(user_id, "ed25519", GENERATION)).code is Code.BUSY
+    clock.now += 0.1
+    sessions.check_idle(user_id, "ed25519", GENERATION)
