@@ -1,4 +1,4 @@
-"""Calls with an ``Idempotency-Key``, in the gateway: with a registry, and mostly without MPC nodes."""
+"""Calls with an ``Idempotency-Key`` in the gateway: with a registry, mostly without MPC nodes."""
 
 import asyncio
 from dataclasses import replace
