@@ -63,6 +63,23 @@ def by_round_trip() -> list[int]:
     return trips[: trips.index(0) - 1]
 
 
+def test_cubic_grows_as_reno_would_where_that_is_quicker() -> None:
+    """Reno-friendly region (RFC 9438, 4.3), over 20 ms after one loss of 20: from 0.7 x 20 = 14 by
+    3 (1 - beta) / (1 + beta) = 0.53 segments a round trip. CUBIC alone comes back to W_max = 20
+    after K = cbrt(6 / 0.4) = 2.5 s, 123 round trips, and is below 17 after 25 of them."""
+    loss = 0.0005
+    stack = plain("linux", "cubic", cold=True, initial_window=20)
+    line = Line(stack, mbit_per_s=math.inf, loss=loss, way=10.0)
+    of = {data(k) for k in range(20)} | {data(0, 1)}
+    line(0.0, 20 * FULL, key=losing.key(data(0), of=of, loss=loss))
+    trips = [0] * 100
+    of = {data(k) for k in range(600)}
+    for at, segments in line.flights(line.now + 30, 600, key=losing.key(of=of, loss=loss)):
+        trips[int((at - 10) // 20)] += segments
+    assert trips[0] == pytest.approx(14, abs=1)
+    assert sum(trips[20:25]) / 5 == pytest.approx(14 + 0.53 * 22, abs=2)
+
+
 def test_cubic_gives_room_to_others_when_it_loses_before_its_last_maximum() -> None:
     """Fast convergence (RFC 9438, 4.7): W_max = W (1 + beta) / 2 = 59, not 70. From 0.7 x 70 = 49
     it is reached after K = cbrt((59 - 49) / 0.4) = 2.9 s; 70 would make it some 68 by then."""
