@@ -1,5 +1,7 @@
 """The compromise matrix: every row of the table, every attack that is known, as documented."""
 
+import argparse
+import json
 from dataclasses import replace
 
 import pytest
@@ -133,3 +135,20 @@ def test_an_entry_that_raises_is_a_cell():
 def test_the_readme_has_the_table_that_the_command_prints():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert report.table(report.collect(as_promised())) in readme
+
+
+def test_files_and_status(tmp_path, capsys):
+    data, table = tmp_path / "matrix.json", tmp_path / "matrix.md"
+    options = argparse.Namespace(json=data, markdown=table)
+    few = [entry for entry in ENTRIES if entry.id in ("second key", "two of three")]
+    assert report.perform(options, few) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[-1].startswith("2 of ")
+    found = json.loads(data.read_text())
+    ran = {entry["id"]: entry["runs"] for entry in found["entries"] if entry["runs"]}
+    assert {name: [run["verdict"] for run in runs] for name, runs in ran.items()} == {
+        "second key": ["REFUSED"],
+        "two of three": ["POSSIBLE"],
+    }
+    assert [row["id"] for row in found["rows"]] == [row.id for row in ROWS]
+    assert "| two of three: " in table.read_text()

@@ -436,23 +436,6 @@ def test_a_deployment_loses_nothing_where_there_are_two() -> None:
     assert (ran.drive.service.processes["lives"][1:5] == 1).all()
 
 
-def test_a_link_is_slower_for_a_while() -> None:
-    service = everywhere(0.01)
-    ran = finish(
-        made(
-            service,
-            poisson(0.05, 1500, 14),
-            deployment=Deployment(Network.star(2.0, 10.0, 1.0)),
-            events=[Slows(10.0, "operator", 3.0, 5.0)],
-        )
-    )
-    began, took = ran.column(kernel.BEGAN), ran.took
-    slow = (began > 10_000) & (began < 14_900)
-    normal = (began < 9_900) | (began > 15_100)
-    assert np.median(took[normal]) == pytest.approx(24.0, abs=0.5)
-    assert np.median(took[slow]) == pytest.approx(64.0, abs=0.5)
-
-
 def test_every_key_is_recovered_once_some_at_a_time() -> None:
     service = together(everywhere(), everywhere(1.0, "recover secp256k1"))
     ran = finish(

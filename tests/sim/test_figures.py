@@ -314,3 +314,10 @@ def test_a_figure_in_a_notebook() -> None:
     width, height = figure.get_size_inches()
     assert pixels.shape[:2] == (round(200 * height), round(200 * width))
     assert figure.dpi == 100
+
+
+def test_a_network_in_a_notebook() -> None:
+    network = Network.preset("seoul", institution="frankfurt").with_connection(cold=True)
+    html = network._repr_html_()
+    for text in ("client → gateway", "gateway → client", "institution", "opened anew", "seoul"):
+        assert text in html

@@ -466,20 +466,6 @@ def one_message(size: int) -> MessageGraph:
     return MessageGraph("one message", steps, (Packet("Word", one, two, size, 0),))
 
 
-def both_messages(size: int) -> MessageGraph:
-    """Party 3 waits for a message each of parties 1 and 2."""
-    one, two, three = map(PartyId, (1, 2, 3))
-    return MessageGraph(
-        "both messages",
-        (
-            Step(one, "toy", 1, "say", (), (0,)),
-            Step(two, "toy", 1, "say", (), (1,)),
-            Step(three, "toy", 1, "hear", (0, 1), ()),
-        ),
-        (Packet("Word", one, three, size, 0), Packet("Word", two, three, size, 1)),
-    )
-
-
 SAMPLES = 200_000
 
 
@@ -500,20 +486,6 @@ def test_mean_and_deviation_of_one_message(latency: Latency) -> None:
     assert abs(found.mean_ms - latency.mean_ms - wire) < 5 * latency.std_ms / np.sqrt(SAMPLES)
     assert found.std_ms == pytest.approx(latency.std_ms, rel=0.02)
     assert found.finished_ms.min() > wire
-
-
-def test_the_later_of_two_exponentials() -> None:
-    """P(both within t) = (1 - exp(-t / mean))^2."""
-    network = Network.mesh((1, 2, 3), Gamma(10.0, 1.0), mbit_per_s=float("inf"))
-    found = both_messages(100).replay(network, SAMPLES, seed=1, explain=True)
-    for ms in (1.0, 5.0, 10.0, 20.0, 50.0):
-        assert off(found.within(ms), (1 - np.exp(-ms / 10)) ** 2) < 5
-    assert abs(found.mean_ms - 15) < 5 * found.std_ms / np.sqrt(SAMPLES)
-    assert found.explanation is not None
-    for link in ("site 1 → site 3", "site 2 → site 3"):
-        assert off(found.explanation.links[link].probability, 0.5) < 5
-        assert found.explanation.links[link].mean_ms == pytest.approx(7.5, rel=0.02)
-    assert found.explanation.last == {1: 0, 2: 0, 3: 1}
 
 
 def test_draws_are_independent() -> None:

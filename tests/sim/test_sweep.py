@@ -367,3 +367,12 @@ def test_a_recorded_graph_over_a_grid():
     row = table.iloc[3]
     network = Network.preset("tokyo", institution="frankfurt").with_connection(cold=True)
     assert row["mean_ms"] == graph.replay(network, 2_000, seed=int(row["seed"])).mean_ms
+
+
+def test_a_progress_bar(capsys: pytest.CaptureFixture[str], journal: Path) -> None:
+    sweep(GRID, product_point, executor=Inline(), resume=journal)
+    assert "6/6" in capsys.readouterr().err
+    sweep(GRID, product_point, executor=Inline(), resume=journal)
+    assert "6/6" in capsys.readouterr().err
+    here(GRID, product_point)
+    assert capsys.readouterr().err == ""

@@ -1,13 +1,14 @@
 """Summary, waits, critical path and data frame: closed forms, and sums that must add up."""
 
 import math
+import pickle
 from itertools import pairwise
 
 import pandas as pd
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
+from mpcsim.sim import Network, Simulation, Trace, Verdict
 from mpcsim.sim.run.faults import Crash, delay, duplicate
 from mpcsim.sim.traces.causes import sequential_delays
 from mpcsim.sim.traces.critical_path import critical_path
@@ -193,23 +194,6 @@ def test_transmission_in_closed_form() -> None:
     assert path.parts["transmission"] == pytest.approx(2 * sum(wire) / 1000)
 
 
-def test_queueing() -> None:
-    """Of messages sent at once over one link, each waits for those before it, whoever gets them."""
-    found = Simulation(star(mbit_per_s=8.0), compute=Free()).generate().trace
-    sent = [m for m in found.messages if (m.round, m.sender) == (2, 1)]
-    assert [(m.kind, m.receiver) for m in sent] == [
-        ("Reveal", 2),
-        ("Reveal", 3),
-        ("MultiplicationOffer", 2),
-        ("MultiplicationOffer", 3),
-    ]
-    wire = [m.size + 300 + 52 * -(-(m.size + 300) // 1448) for m in sent]
-    first, second = flight(found, sent[2])
-    assert first.parts["queueing"] == pytest.approx((wire[0] + wire[1]) / 1000)
-    assert first.parts["transmission"] == pytest.approx(wire[2] / 1000)
-    assert "queueing" not in second.parts
-
-
 def test_a_fault_is_told_from_the_network() -> None:
     """With a window that nothing waits for, every message that is late makes the run as late."""
     network = Network.star(20.0, 5.0, 140.0, mbit_per_s=100).with_connection(initial_window=100)
@@ -332,3 +316,20 @@ def test_frame_of_an_empty_trace() -> None:
     assert critical_path(empty).segments == ()
     assert summary(empty).messages == 0
     assert "run: stalled" in str(empty)
+
+
+@pytest.mark.few(5)
+@EVERY
+def test_text_and_html(name: str) -> None:
+    found = trace(name)
+    assert found.name in str(found)
+    assert f"{found.verdict.value} after" in str(found)
+    assert found.scope == found.summary().scope == "protocol"
+    assert "scope protocol" in str(found)
+    assert "scope protocol" in found._repr_html_()
+    assert all(len(line) < 160 for line in str(found).splitlines())
+    for shown in (found.summary(), found.critical_path()):
+        html = shown._repr_html_()
+        assert html.count("<table") == html.count("</table>") >= 2
+        assert html.count("<div") == html.count("</div>")
+    assert pickle.loads(pickle.dumps(found.summary())) == found.summary()

@@ -10,7 +10,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Constant, Gamma, Latency, LogNormal, Normal
 from mpcsim.sim.network.measured.bursts import Bursts
-from mpcsim.sim.network.measured.fit import fit
+from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.network.measured.series import Probe, Series
 from tests.vectors.network import make
@@ -124,3 +124,10 @@ def test_what_cannot_be() -> None:
     refused("time goes backwards in the file: sort it", series([20, 21], in_order=False), blocks=1)
     refused("these round trips allow no gamma", series([20, 20, 20]), "gamma")
     refused("blocks need the samples one by one", read(FOLDER / "mtr.json").series[0], blocks=2)
+
+
+def test_the_table() -> None:
+    text = fit(read(FOLDER / "hping3.txt").series[0]).table().text()
+    for name in ("measured", *DISTRIBUTIONS):
+        assert f"  {name}" in text
+    assert text.count(" *") == 1
