@@ -108,6 +108,7 @@ _OFFER: Final = (
 )
 _RESPOND: Final = (
     Check("R_j opens the commitment of round 1", _R.COMMITMENT_OPENING, 4),
+    Check("multiplication state with the sender is still in use", _R.SETUP_DISCARDED, 4),
     Check("multiplication: the corrections are consistent (mu)", _R.MULTIPLICATION_CHECK, 4),
     Check("Gamma_u: the nonce multiplied is the committed one", _R.GAMMA_U_MISMATCH, 4),
     Check("Gamma_v: the key share multiplied is the published one", _R.GAMMA_V_MISMATCH, 4),
@@ -158,6 +159,7 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         ),
         "Offer": (
             Check("echo: sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
+            Check("sender makes them for the key that we have", _R.SESSION_MISMATCH, 3),
             Check("one offer for each", _R.MALFORMED_MESSAGE, 3),
             *_OFFER,
         ),
@@ -177,7 +179,7 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
             Check("the group commitment is not the identity", _R.DEGENERATE_NONCE, 2),
         ),
         "SignatureShare": (
-            Check("sender saw the commitments that we saw", _R.ECHO_MISMATCH, 3),
+            Check("sender saw the commitments, and the key, that we saw", _R.ECHO_MISMATCH, 3),
             Check(
                 "if the signature fails: the share fits its commitments",
                 _R.SIGNATURE_SHARE_INVALID,
