@@ -128,6 +128,8 @@ class _Session:
     peers: Mapping[PartyId, bytes]
     """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
     for the client (``session_keys``). What is not sealed there is signed."""
+    epoch: str | None = None
+    """Of the share that it makes, once that is known."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -663,6 +665,7 @@ class MpcNode:
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
                 # First what must be durable, then what the others will hear.
+                self._enter(session)
                 for output in outputs:
                     self._note(session, output)
             except BaseException:
@@ -677,6 +680,16 @@ class MpcNode:
                 sends = tuple(map(self._identity.sign_mail, sends))
             still_open = self._sessions.get(session.session_id) is session
             return wire.Answer(int(still_open), record, sends)
+
+    def _enter(self, session: _Session) -> None:
+        """Remember which epoch a session makes, before anybody can vote for it."""
+        if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
+            return
+        with self._settling:  # not while it is seen which sessions are over
+            if self._sessions.get(session.session_id) is not session:
+                raise no_such_session()
+            self._store.enter(epoch.hex())
+            session.epoch = epoch.hex()
 
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
@@ -797,7 +810,7 @@ class MpcNode:
         with self._settling:
             with self._lock:
                 self._expire()
-                live = [s.made.key_id for s in self._sessions.values() if s.made]
+                live = [s.epoch for s in self._sessions.values() if s.epoch]
             self._store.drop_orphans(live)
 
     # ------------------------------------------------------------------ shares come into force

@@ -65,9 +65,11 @@ CREATE TABLE IF NOT EXISTS signed (
 CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS made_since (
-    key_id TEXT PRIMARY KEY
+CREATE TABLE IF NOT EXISTS entered (
+    key_id TEXT PRIMARY KEY,
+    over   INTEGER NOT NULL DEFAULT 0
 );
+CREATE INDEX IF NOT EXISTS open ON entered (key_id) WHERE over = 0;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
@@ -368,27 +370,31 @@ class ShareStore:
         with self._database.transaction() as cursor:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
-            cursor.execute(
-                "INSERT INTO made_since SELECT ? WHERE EXISTS (SELECT 1 FROM put_back)",
-                (share.key_id,),
-            )
+
+    def enter(self, key_id: str) -> None:
+        """Remember that a session makes shares of this epoch, for which this node has signed
+        nothing so far. Once the session is over without a vote, none will ever follow: that is
+        known from then on, also to a backup."""
+        with self._database.transaction() as cursor:
+            cursor.execute("INSERT OR IGNORE INTO entered (key_id) VALUES (?)", (key_id,))
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
-        self._drop("key_id = ? AND state = 'prepared'", key_id)
+        self._drop("key_id = ?", key_id)
 
     def drop_orphans(self, live: Collection[str] = ()) -> None:
         """Forget the prepared shares of all sessions but those that are live.
 
         Args:
-            live: the key_ids that they have made.
+            live: the key_ids of what they make.
         """
         marks = ", ".join("?" * len(live))
-        self._drop(f"state = 'prepared' AND key_id NOT IN ({marks})", *live)
+        self._drop(f"key_id NOT IN ({marks})", *live)
 
     def _drop(self, which: str, *values: str) -> None:
         with self._database.transaction() as cursor:
-            cursor.execute(f"DELETE FROM shares WHERE {which}", values)
+            cursor.execute(f"UPDATE entered SET over = 1 WHERE over = 0 AND {which}", values)
+            cursor.execute(f"DELETE FROM shares WHERE state = 'prepared' AND {which}", values)
             gone = cursor.rowcount
         if gone or self._database.remembers:
             self._database.forget()
@@ -423,6 +429,7 @@ class ShareStore:
                 raise OutOfStep(f"another vote is outstanding: for {other[0]}")
             _check_follows(cursor, share)
             _sign_once(cursor, key_id, *at, "vote")
+            cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
             vote = sign(share, events.head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
@@ -546,7 +553,7 @@ class ShareStore:
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares WHERE state = 'prepared'")
             cursor.execute("UPDATE shares SET unmerged = 1")
-            cursor.execute("DELETE FROM made_since")
+            cursor.execute("DELETE FROM entered WHERE over = 0")
             cursor.execute("DELETE FROM put_back")
             cursor.execute("INSERT INTO put_back VALUES (?)", (int(both),))
             self._log.write(cursor, Kind.RESTORED, "", "", outcome=f"from a backup of {taken}")
@@ -734,7 +741,7 @@ def _still_open(
     if active is not None and active.key_id not in (said.active, said.voted):
         return Open.UNKNOWN
     known = {share.key_id for share in rows}
-    if said.voted is not None and said.voted not in known and not _since(cursor, said.voted):
+    if said.voted is not None and said.voted not in known and not _entered(cursor, said.voted):
         return Open.DOUBTFUL
     return None
 
@@ -761,10 +768,11 @@ def _check_remembered(
 def _forgetful(cursor: sqlite3.Cursor, key_id: str) -> bool:
     """Whether something about an epoch may have been signed here and forgotten since."""
     both = cursor.execute("SELECT both FROM put_back").fetchone()
-    return both is not None and not both[0] and not _since(cursor, key_id)
+    return both is not None and not both[0] and not _entered(cursor, key_id)
 
 
-def _since(cursor: sqlite3.Cursor, key_id: str) -> bool:
-    """Whether an epoch was made here after the store was put back."""
-    row = cursor.execute("SELECT 1 FROM made_since WHERE key_id = ?", (key_id,)).fetchone()
+def _entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
+    """Whether nothing about an epoch was forgotten: its session began after the store was put back,
+    or was over when the backup was taken."""
+    row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
     return row is not None
