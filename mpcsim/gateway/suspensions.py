@@ -105,8 +105,11 @@ class Suspensions:
         if self._refused[key_id] > 0:
             raise suspended()
 
-    async def take(self, body: wire.Suspend) -> None:
+    async def take(self, body: wire.Suspend) -> bytes:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
+
+        Returns:
+            Nothing; or, if the key has been recovered, the ``SignedRecord`` by which it has.
 
         Raises:
             Refused: the tag is not of this session, or the key is none, or no longer one, of the
@@ -119,6 +122,8 @@ class Suspensions:
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
         if not self._registry.owns(at.user_id, at.key_id.hex()):
+            if after := self._registry.replaced_by(at.user_id, at.key_id):
+                return after
             raise no_such_key()
         async with self._writing:
             if at not in self._notices and self._has_room(at.key_id):
@@ -128,6 +133,7 @@ class Suspensions:
         self.deliver()
         with suppress(KeyError, TimeoutError):
             await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+        return b""
 
     def _has_room(self, key_id: bytes) -> bool:
         """Whether one more suspension of a key is to be remembered. If not, it is suspended for

@@ -130,6 +130,11 @@ def no_such_key() -> Refused:
     return Refused(NOT_FOUND, "no such key")
 
 
+def starting() -> Refused:
+    text = "the gateway is being started and has not heard from both MPC nodes which keys there are"
+    return Refused(UNAVAILABLE, text, 1, code=Code.BUSY)
+
+
 def another_boot(party: PartyId) -> Refused:
     return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has been started anew")
 

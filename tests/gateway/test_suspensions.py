@@ -14,7 +14,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.notices import digest
-from mpcsim.rpc.statements import Suspended, signed_by
+from mpcsim.rpc.statements import SignedRecord, Suspended, signed_by
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -144,7 +144,18 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
     assert gateway.gateway.registry.notices() == []
     assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
     response = await client.post("suspend", body)
-    assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+    record = SignedRecord.from_bytes(response.content).record
+    assert (response.status_code, record.predecessor) == (200, share.record.epoch)
+
+
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(gateway, client):
+    """Its registry may have been put back."""
+    body = await client.suspension(await give_key(gateway, client, "ed25519"))
+    gateway.gateway.registry.owns = lambda user_id, key_id: False
+    for over, status in ((False, 503), (True, 404)):
+        gateway.gateway.meeting.over = over
+        gateway.gateway.meeting._next = float("inf")
+        assert (await client.post("suspend", body)).status_code == status
 
 
 # ---------------------------------------------------------------------- strangers
