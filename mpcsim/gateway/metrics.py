@@ -58,7 +58,16 @@ def collectors(gateway: Gateway) -> list[Collector]:
 def probes(gateway: Gateway) -> list[Probe]:
     """Both MPC nodes answer, and the registry can be written."""
     links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
-    return [*links, in_a_thread("registry", lambda: writable(gateway.registry.database))]
+
+    async def owed() -> str | None:
+        number = gateway.suspensions.owed
+        return f"{number} suspensions could not be stored yet" if number else None
+
+    return [
+        *links,
+        in_a_thread("registry", lambda: writable(gateway.registry.database)),
+        probe("suspensions", owed),
+    ]
 
 
 def _answers(role: str, link: Link) -> Probe:

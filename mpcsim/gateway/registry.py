@@ -413,6 +413,10 @@ class Registry:
     def suspend(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         """Remember that a key is suspended, and what its MPC nodes are to be told. What is
         remembered of that occasion already stays as it is."""
+        self._database.urgently(lambda: self._write_suspended(at, notices))
+        self._database.hold_reserve()
+
+    def _write_suspended(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",

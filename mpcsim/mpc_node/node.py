@@ -179,6 +179,7 @@ class MpcNode:
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
         store.drop_orphans()
+        store.pay()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
         self._testimonies = Testimonies(
@@ -744,8 +745,10 @@ class MpcNode:
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
                 kept = self._share(stored).after(aborted).to_bytes()
-        self._store.suspend(key_id, why, kept)
-        self._forget_presignatures(key_id)
+        try:
+            self._store.suspend(key_id, why, kept)
+        finally:
+            self._forget_presignatures(key_id)
 
     def _forget_presignatures(self, key_id: str) -> None:
         """Of a key that is suspended, or not in force any more."""
@@ -804,9 +807,15 @@ class MpcNode:
         """Drop what sessions that are no more have made, however they ended. It is done before
         anything is made, and from time to time (``sweeping``).
 
+        What could not be written before, and has to be, is tried once more.
+
         Raises:
             StoreFailed: not everything could be dropped.
         """
+        try:
+            self._store.pay()
+        except StoreFailed as error:  # said by whether it is ready, too
+            LOG.error("%s: a suspension is not stored yet: %s", ROLES[self.me], error)
         with self._settling:
             with self._lock:
                 self._expire()
@@ -944,13 +953,15 @@ class MpcNode:
         return wire.Acknowledged(said.opened, self._identity.sign(said))
 
     def _stop_using(self, stored: StoredShare, why: str) -> None:
-        if stored.suspended is None:
-            self._store.suspend(stored.key_id, why)
-        with self._lock:
-            signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
-            if signing is not None:
-                self._forget(signing)
-            self._forget_presignatures(stored.key_id)  # after what could still make some
+        try:
+            if stored.suspended is None or self._store.owes(stored.key_id):
+                self._store.suspend(stored.key_id, stored.suspended or why)
+        finally:
+            with self._lock:
+                signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
+                if signing is not None:
+                    self._forget(signing)
+                self._forget_presignatures(stored.key_id)  # after what could still make some
 
     # ------------------------------------------------------------------ shares
 

@@ -20,10 +20,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.mpc_node import events
@@ -184,6 +184,11 @@ class ShareStore:
         """
         self._log = EventLog(now)
         self._path = path
+        self._owed: dict[str, tuple[str, bytes | None]] = {}
+        """Shares that must be suspended and could not be written so: why, and what is kept. They
+        count as if they were."""
+        self._owed_there: set[str] = set()
+        """The same of what the other node says is suspended there."""
         try:
             self._database = Database(path, _SCHEMA)
         except StoreFailed as error:
@@ -325,7 +330,7 @@ class ShareStore:
             row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._database.at_hand(key_id, read)
+        return self._as_owed(self._database.at_hand(key_id, read))
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
@@ -341,12 +346,29 @@ class ShareStore:
             user_id,
             curve,
         )
-        return None if row is None else StoredShare(*row)
+        return self._as_owed(None if row is None else StoredShare(*row))
+
+    @overload
+    def _as_owed(self, share: StoredShare) -> StoredShare: ...
+    @overload
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None: ...
+
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None:
+        """A share as it must become."""
+        if share is None:
+            return None
+        if share.key_id in self._owed_there:
+            share = replace(share, suspended_there=1)
+        if (owed := self._owed.get(share.key_id)) is not None:
+            why, kept = owed
+            share = replace(share, suspended=why, share=share.share if kept is None else kept)
+        return share
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
         query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
-        return [StoredShare(*row) for row in self._database.rows(query, user_id, curve)]
+        rows = self._database.rows(query, user_id, curve)
+        return [self._as_owed(StoredShare(*row)) for row in rows]
 
     def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
         """Epochs for which this node has signed an abort, the newest first, up to a number."""
@@ -608,20 +630,58 @@ class ShareStore:
         return kept is not None
 
     def heard_suspended(self, key_ids: Collection[str]) -> None:
-        """Remember of shares that are here that the other node says they are suspended there."""
+        """Remember of shares that are here that the other node says they are suspended there; if
+        that cannot be written, it is owed."""
+        self._owed_there |= set(key_ids)
+        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._owed_there -= set(key_ids)
+
+    def _write_suspended_there(self, key_ids: Collection[str]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE shares SET suspended_there = 1 WHERE key_id = ?", [(i,) for i in key_ids]
             )
 
+    @property
+    def owed(self) -> int:
+        """How many suspensions could not be written."""
+        return len(self._owed) + len(self._owed_there)
+
+    def owes(self, key_id: str) -> bool:
+        """Whether that a share is suspended could not be written."""
+        return key_id in self._owed
+
+    def pay(self) -> None:
+        """Write what is owed, and keep room for the next time.
+
+        Raises:
+            StoreFailed: not all could be written.
+        """
+        for key_id, (why, kept) in list(self._owed.items()):
+            self.suspend(key_id, why, kept)
+        if there := list(self._owed_there):
+            self.heard_suspended(there)
+        self._database.hold_reserve()
+
     # ------------------------------------------------------------------ otherwise
 
     def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
-        """Do nothing with a share any more but recovering its key.
+        """Do nothing with a share any more but recovering its key. If that cannot be written, it is
+        owed (``pay``), and holds in memory; what is left of a process that ends by then is no more
+        than before.
 
         Args:
             share: the share to keep in its place, after state in it was discarded.
         """
+        if share is None and key_id in self._owed:
+            share = self._owed[key_id][1]
+        self._owed[key_id] = why, share
+        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._owed.pop(key_id, None)
+        if share is not None:
+            self._database.forget()
+
+    def _write_suspended(self, key_id: str, why: str, share: bytes | None) -> None:
         with self._database.transaction() as cursor:
             found = cursor.execute(
                 "UPDATE shares SET suspended = ? WHERE key_id = ? RETURNING user_id, curve",
@@ -631,8 +691,6 @@ class ShareStore:
                 self._log.write(cursor, Kind.SUSPENDED, *found, key_id=key_id, outcome=why)
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
-        if share is not None:
-            self._database.forget()
 
     def suspended(self, limit: int) -> list[str]:
         """The key ids of shares in force with which nothing is done any more, up to a number."""
@@ -642,7 +700,9 @@ class ShareStore:
             ACTIVE,
             limit,
         )
-        return [key_id for (key_id,) in rows]
+        found = {key_id for (key_id,) in rows}
+        found |= {i for i in list(self._owed) if (s := self.find(i)) and s.state == ACTIVE}
+        return sorted(found)[:limit]
 
     def note(
         self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""

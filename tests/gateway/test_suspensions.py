@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.gateway import suspensions
+from mpcsim.gateway.metrics import probes
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
@@ -107,7 +108,9 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     await heals(client, share)
 
 
-async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gateway, client):
+@pytest.mark.parametrize("again", [True, False])
+async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client):
+    """It holds, and is not acknowledged before it is written, whoever asks for that."""
     share = await give_key(gateway, client, "secp256k1")
     body = await client.suspension(share)
 
@@ -117,9 +120,20 @@ async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gatewa
     with monkeypatch.context() as patch:
         patch.setattr(gateway.gateway.registry, "suspend", full)
         response = await client.post("suspend", body)
-    assert response.status_code == 500
-    await client.ask("suspend", body)
+        assert response.status_code == 500
+        await refused(client, share)
+        assert "1 suspensions could not be stored yet" in await state(gateway)
+        assert gateway.gateway.registry.notices() == []
+    if again:
+        await client.ask("suspend", body)
+    await delivered(gateway)
+    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    assert await state(gateway) == [None]
     await refused(client, share)
+
+
+async def state(gateway):
+    return [(await probe.look())["suspensions"] for probe in probes(gateway.gateway)[-1:]]
 
 
 async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
