@@ -52,13 +52,7 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 
 def probes(node: MpcNode) -> list[Probe]:
     """The store can be written, and has been, and the other MPC node has been met."""
-
-    def owed() -> str | None:
-        number = node.store.owed
-        return f"{number} suspensions could not be stored yet" if number else None
-
     return [
-        in_a_thread("suspensions", owed),
-        in_a_thread("store", lambda: writable(node.store.database)),
+        in_a_thread("store", lambda: writable(node.store.database, node.store.owed)),
         in_a_thread("other_mpc_node", lambda: node.stranger),
     ]

@@ -122,7 +122,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
         response = await client.post("suspend", body)
         assert response.status_code == 500
         await refused(client, share)
-        assert "1 suspensions could not be stored yet" in await state(gateway)
+        assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
         assert gateway.gateway.registry.notices() == []
     if again:
         await client.ask("suspend", body)
@@ -133,7 +133,7 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
 
 
 async def state(gateway):
-    return [(await probe.look())["suspensions"] for probe in probes(gateway.gateway)[-1:]]
+    return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
 
 async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):

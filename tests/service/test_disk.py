@@ -67,7 +67,7 @@ def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
             client = Client.of(gateway)
             share = await client.generate("ed25519")
             node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
-            (ready, *_) = probes(node)
+            ready = probes(node)[0]
             for bad in (True, False):
                 with read_only(node.store.database) if bad else nullcontext():
                     if bad:
@@ -79,7 +79,7 @@ def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
                     found = node.store.find(key_id)
                     assert (found.suspended, found.share) == ("cheated", b"what is kept")
                     assert node.store.suspended(9) == [key_id]
-                    assert bool((await ready.look())["suspensions"]) == bad
+                    assert bool((await ready.look())["store"]) == bad
                     with pytest.raises(Refused, match="suspended at the operator: cheated"):
                         node._usable(found.user_id, key_id)
             assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
