@@ -111,6 +111,12 @@ def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> N
     return NodeFailed(UNAVAILABLE, text, party, code=code)
 
 
+def owes(failed: NodeFailed) -> bool:
+    """Whether an MPC node that signs may have aborted, and suspended the key, without being able to
+    store that: it stores nothing else then."""
+    return failed.code in (Code.DISK_FULL, Code.STORE_FAILED)
+
+
 def at_odds(party: PartyId) -> NodeFailed:
     text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
     return NodeFailed(INTERNAL_ERROR, text, party, code=Code.NOT_CONFIGURED)
