@@ -15,8 +15,8 @@ What its sessions keep to:
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
-  stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
-  is over, and is never resumed.
+  stored before anyone hears of it; what cannot be is owed, and counts (``ShareStore.pay``).
+  Sessions themselves live in memory: one that is lost to a crash is over, and is never resumed.
 * A session that nobody continues expires, and what it has made and nobody has voted for goes
   (``sweep``). A node that starts has no session: all such shares go.
 
