@@ -15,8 +15,8 @@ What its sessions keep to:
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
-  stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
-  is over, and is never resumed.
+  stored before anyone hears of it; what cannot be is owed, and counts (``ShareStore.pay``).
+  Sessions themselves live in memory: one that is lost to a crash is over, and is never resumed.
 * A session that nobody continues expires, and what it has made and nobody has voted for goes
   (``sweep``). A node that starts has no session: all such shares go.
 
@@ -128,6 +128,8 @@ class _Session:
     peers: Mapping[PartyId, bytes]
     """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
     for the client (``session_keys``). What is not sealed there is signed."""
+    epoch: str | None = None
+    """Of the share that it makes, once that is known."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -177,6 +179,7 @@ class MpcNode:
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
         store.drop_orphans()
+        store.pay()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
         self._testimonies = Testimonies(
@@ -663,6 +666,7 @@ class MpcNode:
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
                 # First what must be durable, then what the others will hear.
+                self._enter(session)
                 for output in outputs:
                     self._note(session, output)
             except BaseException:
@@ -677,6 +681,16 @@ class MpcNode:
                 sends = tuple(map(self._identity.sign_mail, sends))
             still_open = self._sessions.get(session.session_id) is session
             return wire.Answer(int(still_open), record, sends)
+
+    def _enter(self, session: _Session) -> None:
+        """Remember which epoch a session makes, before anybody can vote for it."""
+        if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
+            return
+        with self._settling:  # not while it is seen which sessions are over
+            if self._sessions.get(session.session_id) is not session:
+                raise no_such_session()
+            self._store.enter(epoch.hex())
+            session.epoch = epoch.hex()
 
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
@@ -731,8 +745,10 @@ class MpcNode:
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
                 kept = self._share(stored).after(aborted).to_bytes()
-        self._store.suspend(key_id, why, kept)
-        self._forget_presignatures(key_id)
+        try:
+            self._store.suspend(key_id, why, kept)
+        finally:
+            self._forget_presignatures(key_id)
 
     def _forget_presignatures(self, key_id: str) -> None:
         """Of a key that is suspended, or not in force any more."""
@@ -791,13 +807,19 @@ class MpcNode:
         """Drop what sessions that are no more have made, however they ended. It is done before
         anything is made, and from time to time (``sweeping``).
 
+        What could not be written before, and has to be, is tried once more.
+
         Raises:
             StoreFailed: not everything could be dropped.
         """
+        try:
+            self._store.pay()
+        except StoreFailed as error:  # said by whether it is ready, too
+            LOG.error("%s: a suspension is not stored yet: %s", ROLES[self.me], error)
         with self._settling:
             with self._lock:
                 self._expire()
-                live = [s.made.key_id for s in self._sessions.values() if s.made]
+                live = [s.epoch for s in self._sessions.values() if s.epoch]
             self._store.drop_orphans(live)
 
     # ------------------------------------------------------------------ shares come into force
@@ -931,13 +953,15 @@ class MpcNode:
         return wire.Acknowledged(said.opened, self._identity.sign(said))
 
     def _stop_using(self, stored: StoredShare, why: str) -> None:
-        if stored.suspended is None:
-            self._store.suspend(stored.key_id, why)
-        with self._lock:
-            signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
-            if signing is not None:
-                self._forget(signing)
-            self._forget_presignatures(stored.key_id)  # after what could still make some
+        try:
+            if stored.suspended is None or self._store.owes(stored.key_id):
+                self._store.suspend(stored.key_id, stored.suspended or why)
+        finally:
+            with self._lock:
+                signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
+                if signing is not None:
+                    self._forget(signing)
+                self._forget_presignatures(stored.key_id)  # after what could still make some
 
     # ------------------------------------------------------------------ shares
 

@@ -33,6 +33,9 @@ AGAIN_S: Final = 0.005
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
+RESERVE: Final = 1 << 18
+"""Bytes that are kept on the disk for what must be written though it is full."""
+
 LAYOUT: Final = 1
 """Of all stores, in SQLite's ``user_version``. Any other is refused."""
 
@@ -231,6 +234,47 @@ class Database:
             finally:
                 # The clock of files is too coarse to tell two writes in a row apart.
                 self._at_hand = {}
+
+    def hold_reserve(self) -> None:
+        """Keep some room on the disk for ``urgently``, if there is any."""
+        if not self._files:
+            return
+        held = None
+        with suppress(OSError):
+            if os.stat(self._reserve).st_size == RESERVE:
+                return
+        try:
+            held = os.open(self._reserve, os.O_CREAT | os.O_WRONLY, 0o600)
+            os.posix_fallocate(held, 0, RESERVE)
+        except OSError:
+            self._give_up_reserve()
+        finally:
+            if held is not None:
+                os.close(held)
+
+    def _give_up_reserve(self) -> bool:
+        """Whether there was any."""
+        with suppress(OSError):
+            os.unlink(self._reserve)
+            return True
+        return False
+
+    @property
+    def _reserve(self) -> str:
+        return f"{self._path}-reserve"
+
+    def urgently(self, change: Callable[[], T]) -> T:
+        """Make a change for which room is kept: if the disk is full, that is given up for it.
+
+        Raises:
+            StoreFailed: it cannot be made all the same.
+        """
+        try:
+            return change()
+        except StoreFailed as failed:
+            if failed.trouble is not StoreTrouble.FULL or not self._give_up_reserve():
+                raise
+            return change()
 
     def _undone(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""

@@ -362,8 +362,34 @@ def test_a_gateway_that_will_not_hear_of_it(tmp_path, monkeypatch, learnt, caplo
         assert learnt == ["OT_EXTENSION_CHECK"]
         (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
         assert said == (
-            f"key {case.record.key_id} could not be suspended: Upstream returned 403 Forbidden: no"
+            f"key {case.record.key_id} is refused by this process, but could not be suspended: "
+            "Upstream returned 403 Forbidden: no"
         )
+
+    asyncio.run(run())
+
+
+def test_only_a_record_that_replaces_the_epoch_ends_a_report(tmp_path, monkeypatch, learnt):
+    """Neither that there is no such key, nor the record of what was replaced."""
+
+    async def run() -> None:
+        case = Case(tmp_path)
+        await case.make()
+        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+        async with case.opened() as house:
+            (key,) = house.gateway.gateway.registry.all_keys()
+            answers = [Reply(404, b'{"error": "no such key"}'), Reply(200, key.record or b"")] * 3
+
+            async def lie(name: str, go_on: Pass) -> Reply:
+                return answers.pop() if answers and name == "suspend" else await go_on()
+
+            house.transport.hook = lie
+            await case.sign(house)
+            while house.wallet._suspensions._refused:
+                await asyncio.sleep(0.01)
+            assert not answers
+            await delivered(house.gateway)
+            assert house.gateway.gateway.registry.notices()
 
     asyncio.run(run())
 
@@ -473,9 +499,11 @@ def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_pat
 
 
 @pytest.mark.few(1)
-def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
+def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
+    tmp_path, learnt, caplog, monkeypatch
+):
     async def run() -> None:
-        monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)
+        monkeypatch.setattr(node.suspensions, "MAX_REPORTS", 2)
         monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
         case = Case(tmp_path)
         async with case.opened() as house:
@@ -490,7 +518,9 @@ def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
             for n, record in records.items():
                 with pytest.raises(ApiError, match="OT-extension"):
                     await house.sign(record, name=f"user {n}", signer="operator")
-            assert len(house.wallet._suspensions._refused) == 2
+            assert len(house.wallet._suspensions._refused) == 3
+            (said,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+            assert f"key {records[2].key_id} is refused by this process, but" in said
 
     asyncio.run(run())
 
