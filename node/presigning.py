@@ -205,7 +205,8 @@ class Presigner:
         reply_key = ReplyKey(self._rng)
         using = Using(signer, header.id, header.allowance, header.index, message, path, rho)
         encoded = using.encode(NO_CONTEXT)
-        vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=encoded)
+        hidden = using.hidden().encode(NO_CONTEXT)
+        vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=hidden)
         use = VaultUse.presigned(epoch, user_id, header.boots[signer], reply_key.public, encoded)
         proof = UseProof(use.boot, use.mac(sealed.secret_store.auth_keys[signer]))
         try:

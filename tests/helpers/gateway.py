@@ -387,6 +387,7 @@ class Client:
         said = using.encode(NO_CONTEXT)
         use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
+        said = using.hidden().encode(NO_CONTEXT)
         return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
 
     def _vault(

@@ -61,7 +61,7 @@ from mpcsim.rpc.statements import (
     Vote,
     shares_hash,
 )
-from mpcsim.rpc.wire import Occasion
+from mpcsim.rpc.wire import Occasion, Using
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys
 from mpcsim.vault import Argon2Cost, PresignatureHeader, SecretStore, halves, presignatures, sealing
@@ -485,6 +485,13 @@ USES = [
         key_id=BYTES,
     ),
     uses(Tag.SUSPENSION_NOTICE, notices.digest, notice=BYTES),
+    uses(
+        Tag.HIDDEN_USE,
+        lambda **of: Using(2, A, bytes(16), 0, **of).hidden().hidden,
+        message_hash=BYTES,
+        path=((), (1,)),
+        rho=BYTES,
+    ),
     uses(
         Tag.SUSPENSION_TAG,
         lambda key, **at: Suspensions.tag(Stub(_tag_key=key), Occasion(**at)),
