@@ -20,6 +20,7 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.rpc.database import without_temporary_files
 from mpcsim.rpc.statements import LogHead
 
 SCHEMA: Final = """
@@ -145,7 +146,8 @@ def read(path: Path) -> list[Event]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such store")
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(without_temporary_files(sqlite3.connect(uri, uri=True))) as database:
             rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
     except sqlite3.Error as error:
         raise UsageError(f"{path}: {error}") from error

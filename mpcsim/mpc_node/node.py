@@ -176,7 +176,7 @@ class MpcNode:
         self._seal_key = store.seal_key(self._rng)
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
-        store.drop_orphans()
+        self._drop_orphans()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
         self._testimonies = Testimonies(
@@ -346,7 +346,17 @@ class MpcNode:
             self._decoded.clear()
             self._attestations.forget()
             self._start()
-        self._store.drop_orphans()
+        self._drop_orphans()
+
+    def _drop_orphans(self) -> None:
+        """At a start: of all sessions. Who reads the files just then keeps the node from
+        overwriting what was in them, not from starting: the next sweep does it."""
+        try:
+            self._store.drop_orphans()
+        except StoreFailed as error:
+            if not self._store.database.needs_emptying:
+                raise
+            LOG.error("%s: what was deleted stays in the store for now: %s", ROLES[self.me], error)
 
     # ------------------------------------------------------------------ vault
 

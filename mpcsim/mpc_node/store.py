@@ -378,7 +378,8 @@ class ShareStore:
         self._drop("key_id = ? AND state = 'prepared'", key_id)
 
     def drop_orphans(self, live: Collection[str] = ()) -> None:
-        """Forget the prepared shares of all sessions but those that are live.
+        """Forget the prepared shares of all sessions but those that are live; and whatever could
+        not be forgotten before.
 
         Args:
             live: the key_ids that they have made.
@@ -390,8 +391,9 @@ class ShareStore:
         with self._database.transaction() as cursor:
             cursor.execute(f"DELETE FROM shares WHERE {which}", values)
             gone = cursor.rowcount
-        if gone or self._database.remembers:
+        if gone:
             self._database.forget()
+        self._database.sweep()
 
     # ------------------------------------------------------------------ a share comes into force
 
@@ -583,8 +585,9 @@ class ShareStore:
                     cursor.execute(
                         "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
                     )
-        if changed or self._database.remembers:
+        if changed:
             self._database.forget()
+        self._database.sweep()
         return why
 
     def _suspended_there(
