@@ -131,7 +131,7 @@ def no_such_key() -> Refused:
 
 
 def another_boot(party: PartyId) -> Refused:
-    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has been started anew")
+    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
 
 
 def not_authentic(party: PartyId) -> Refused:

@@ -309,7 +309,7 @@ class Hello(Body):
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
     """The identity's, of the seal key (``statements.SealKeyStatement``)."""
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
-    """Random; another one after every start."""
+    """Random; another one after every start, and after many signatures (``START_BYTES``)."""
 
 
 @wire
