@@ -216,6 +216,10 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                     "type": "string",
                     "description": "Another one after every start, and after many signatures.",
                 },
+                "seal_number": {
+                    "type": "integer",
+                    "description": "How many seal keys it has had before; signed with the key.",
+                },
                 "answers": {
                     "type": "boolean",
                     "description": "Whether it could be reached just now; the rest is what it last "

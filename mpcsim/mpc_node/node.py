@@ -262,9 +262,10 @@ class MpcNode:
     def _start(self) -> None:
         """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
-        signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
+        number = self._store.seal_number()
+        signature = self._identity.sign(SealKeyStatement(self.me, seal_key, number))
         boot = self._rng.bytes(BOOT_BYTES)
-        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot, number)
         self._grants = GrantReader(self.me, self._link, boot, self._now)
         self._parts.clear()
         self._allowances.clear()

@@ -258,11 +258,28 @@ class ShareStore:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
             )
+            cursor.execute(
+                "INSERT INTO secrets VALUES ('seal_number', 1)"
+                " ON CONFLICT (name) DO UPDATE SET value = value + 1"
+            )
             cursor.execute("INSERT OR IGNORE INTO sealed_to_lost_key SELECT key_id FROM shares")
             (shares,) = cursor.execute("SELECT count(*) FROM shares").fetchone()
             outcome = f"a new one in place of the lost one, to which {shares} shares were sealed"
             self._log.write(cursor, Kind.SEAL_KEY, "", "", outcome=outcome)
         return int(shares)
+
+    def seal_number(self) -> int:
+        """How many seal keys have been replaced.
+
+        Raises:
+            StoreFailed: it is damaged.
+        """
+        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_number'")
+        if row is None:
+            return 0
+        if not isinstance(row[0], int) or not 0 < row[0] < 1 << 32:
+            raise self._database.damaged("the number of its seal key is none")
+        return row[0]
 
     def sealed_to_lost_key(self, key_id: str) -> bool:
         """Whether a share is from before the seal key was lost."""

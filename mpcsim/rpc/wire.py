@@ -17,6 +17,7 @@ from mpcsim.encoding import (
     NO_CONTEXT,
     U8,
     U16,
+    U32,
     Bytes,
     Fixed,
     Message,
@@ -310,6 +311,8 @@ class Hello(Body):
     """The identity's, of the seal key (``statements.SealKeyStatement``)."""
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
     """Random; another one after every start, and after many signatures (``START_BYTES``)."""
+    seal_number: Annotated[int, U32] = 0
+    """How many seal keys it has had before this one."""
 
 
 @wire

@@ -250,7 +250,11 @@ class Client:
             said = (await self.request("GET", "/mpc/v1/nodes")).json()
             names = ("identity", "seal_key", "signature", "boot")
             found = {
-                party: wire.Hello(party, *(bytes.fromhex(said[ROLES[party]][n]) for n in names))
+                party: wire.Hello(
+                    party,
+                    *(bytes.fromhex(said[ROLES[party]][n]) for n in names),
+                    seal_number=said[ROLES[party]]["seal_number"],
+                )
                 for party in MPC_NODES
             }
             self.hellos = lambda: found

@@ -502,7 +502,7 @@ USES = [
         Tag.VOTE, Vote(RECORD, HEAD), "digest", record=replace(RECORD, number=1), head=LogHead(2, A)
     ),
     of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
-    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B),
+    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B, number=1),
     of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
     of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
     of_fields(
