@@ -511,4 +511,7 @@ def _hello(party: PartyId, said: Mapping[str, Any]) -> wire.Hello:
     parts = {name: bytes.fromhex(said[name]) for name in _HELLO}
     if said["identifier"] != party or {n: len(part) for n, part in parts.items()} != _HELLO:
         raise ValueError
-    return wire.Hello(party, **parts)
+    number = said["seal_number"]
+    if type(number) is not int or not 0 <= number < 1 << 32:
+        raise ValueError
+    return wire.Hello(party, **parts, seal_number=number)

@@ -292,6 +292,7 @@ class _Api:
                     "seal_key": hello.seal_key.hex(),
                     "signature": hello.signature.hex(),
                     "boot": hello.boot.hex(),
+                    "seal_number": hello.seal_number,
                     "answers": self._gateway.links[party].answers,
                 }
                 for party, hello in (await self._gateway.hellos()).items()

@@ -357,9 +357,10 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
+        opening = _half_of(body.key_id, vault, other, body.using.hidden())
         reply, half = await both(
             self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
-            self._half(asking, other, _half_of(body.key_id, vault, other, body.using), curve),
+            self._half(asking, other, opening, curve),
         )
         answer = answered(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
@@ -404,7 +405,7 @@ def _half_of(
     key_id: bytes,
     vault: wire.Vault,
     party: PartyId,
-    using: wire.Using | None = None,
+    using: wire.HiddenUse | None = None,
     *,
     count: int = 0,
 ) -> wire.OpenHalf:

@@ -47,6 +47,7 @@ from mpcsim.ids import (
     MPC_NODES,
     ROLES,
     SESSION_ID_BYTES,
+    START_BYTES,
     THRESHOLD,
     PartyId,
 )
@@ -109,8 +110,11 @@ LOG = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
 MAX_SIGNED: Final = 1 << 18
-"""Signing sessions that are remembered, some 100 bytes each; then the node's boot is another, and
-all that was asked for before is refused for that. Presignatures go, too."""
+"""Signing sessions that are remembered, some 100 bytes each, those of all users together. Whenever
+half of them have been begun, the node's boot becomes another one, but for its first
+``START_BYTES``: what was asked for under the one before stays good until the next, and only what is
+older is refused, and asked for anew. Presignatures are good until the process ends: each is used
+once for itself."""
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
 
@@ -178,7 +182,7 @@ class MpcNode:
         self._seal_key = store.seal_key(self._rng)
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
-        store.drop_orphans()
+        self._drop_orphans()
         store.pay()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
@@ -261,15 +265,26 @@ class MpcNode:
     def _start(self) -> None:
         """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
-        signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
+        number = self._store.seal_number()
+        signature = self._identity.sign(SealKeyStatement(self.me, seal_key, number))
         boot = self._rng.bytes(BOOT_BYTES)
-        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot, number)
         self._grants = GrantReader(self.me, self._link, boot, self._now)
         self._parts.clear()
         self._allowances.clear()
-        self._signed: set[bytes] = set()
-        """Signing sessions so far: who carries a request could have one begun twice, and what the
-        client says in the first would not fit the second, as if the client had cheated."""
+        self._signed: dict[bytes, set[bytes]] = {boot: set()}
+        """Signing sessions under the present boot and the one before, by boot: who carries a
+        request could have one begun twice, and what the client says in the first would not fit the
+        second, as if the client had cheated."""
+
+    def _age(self) -> None:
+        """Give what was asked for before two boots up, once enough has been signed under this."""
+        before = self._hello.boot
+        if len(self._signed[before]) >= MAX_SIGNED // 2:
+            boot = before[:START_BYTES] + self._rng.bytes(BOOT_BYTES - START_BYTES)
+            self._hello = replace(self._hello, boot=boot)
+            self._grants = GrantReader(self.me, self._link, boot, self._now)
+            self._signed = {before: self._signed[before], boot: set()}
 
     def meet(self, hello: wire.Hello) -> None:
         """Hear who the other MPC node is: its identity is kept at first sight.
@@ -349,7 +364,17 @@ class MpcNode:
             self._decoded.clear()
             self._attestations.forget()
             self._start()
-        self._store.drop_orphans()
+        self._drop_orphans()
+
+    def _drop_orphans(self) -> None:
+        """At a start: of all sessions. Who reads the files just then keeps the node from
+        overwriting what was in them, not from starting: the next sweep does it."""
+        try:
+            self._store.drop_orphans()
+        except StoreFailed as error:
+            if not self._store.database.needs_emptying:
+                raise
+            LOG.error("%s: what was deleted stays in the store for now: %s", ROLES[self.me], error)
 
     # ------------------------------------------------------------------ vault
 
@@ -417,7 +442,11 @@ class MpcNode:
         Raises:
             Refused: it does not, or is for an earlier boot of this node.
         """
-        if use.boot != self._hello.boot:
+        if use.using:  # a presignature is used once, whenever that is
+            present = use.boot[:START_BYTES] == self._hello.boot[:START_BYTES]
+        else:
+            present = use.boot in self._signed
+        if not present:
             raise another_boot(self.me)
         if not use.authenticated(self._share(stored).auth_key(CLIENT), mac):
             raise not_authentic(self.me)
@@ -516,7 +545,7 @@ class MpcNode:
             self._check_authentic(stored, use, body.proof.mac)
             if not set(hashes(body.messages)) <= set(body.first):
                 raise not_authentic(self.me)
-            if body.session_id in self._signed:
+            if any(body.session_id in begun for begun in self._signed.values()):
                 raise Refused(CONFLICT, "a session of this id has been begun before")
             share = self._share(stored)
             if body.vault:
@@ -527,9 +556,8 @@ class MpcNode:
             session = self._begin(
                 party, grant.user_id, stored.key_id, self.signing_s, alone=SIGNING
             )
-            self._signed.add(body.session_id)
-            if len(self._signed) >= MAX_SIGNED:
-                self._start()
+            self._signed[self._hello.boot].add(body.session_id)
+            self._age()
         answer = self._run(session, body.messages)
         secret = share.peers[CLIENT].pair_secret
         answers = answer_tag(secret, self.me, body.session_id, body.proof.mac)

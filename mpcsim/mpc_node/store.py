@@ -265,11 +265,28 @@ class ShareStore:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
             )
+            cursor.execute(
+                "INSERT INTO secrets VALUES ('seal_number', 1)"
+                " ON CONFLICT (name) DO UPDATE SET value = value + 1"
+            )
             cursor.execute("INSERT OR IGNORE INTO sealed_to_lost_key SELECT key_id FROM shares")
             (shares,) = cursor.execute("SELECT count(*) FROM shares").fetchone()
             outcome = f"a new one in place of the lost one, to which {shares} shares were sealed"
             self._log.write(cursor, Kind.SEAL_KEY, "", "", outcome=outcome)
         return int(shares)
+
+    def seal_number(self) -> int:
+        """How many seal keys have been replaced.
+
+        Raises:
+            StoreFailed: it is damaged.
+        """
+        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_number'")
+        if row is None:
+            return 0
+        if not isinstance(row[0], int) or not 0 < row[0] < 1 << 32:
+            raise self._database.damaged("the number of its seal key is none")
+        return row[0]
 
     def sealed_to_lost_key(self, key_id: str) -> bool:
         """Whether a share is from before the seal key was lost."""
@@ -405,7 +422,8 @@ class ShareStore:
         self._drop("key_id = ?", key_id)
 
     def drop_orphans(self, live: Collection[str] = ()) -> None:
-        """Forget the prepared shares of all sessions but those that are live.
+        """Forget the prepared shares of all sessions but those that are live; and whatever could
+        not be forgotten before.
 
         Args:
             live: the key_ids of what they make.
@@ -418,8 +436,9 @@ class ShareStore:
             cursor.execute(f"UPDATE entered SET over = 1 WHERE over = 0 AND {which}", values)
             cursor.execute(f"DELETE FROM shares WHERE state = 'prepared' AND {which}", values)
             gone = cursor.rowcount
-        if gone or self._database.remembers:
+        if gone:
             self._database.forget()
+        self._database.sweep()
 
     # ------------------------------------------------------------------ a share comes into force
 
@@ -612,8 +631,9 @@ class ShareStore:
                     cursor.execute(
                         "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
                     )
-        if changed or self._database.remembers:
+        if changed:
             self._database.forget()
+        self._database.sweep()
         return why
 
     def _suspended_there(

@@ -142,7 +142,7 @@ def starting() -> Refused:
 
 
 def another_boot(party: PartyId) -> Refused:
-    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has been started anew")
+    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
 
 
 def not_authentic(party: PartyId) -> Refused:

@@ -168,7 +168,10 @@ def test_nothing_but_the_other_s_own_words_of_now_is_taken():
         older = brought(gateway, user_id)
         mallory = await Client.of(gateway, "mallory").user_id()
         stranger = Identity(bytes(32))
-        not_its, started = "this is no statement of the institution", "has been started anew"
+        not_its, started = (
+            "this is no statement of the institution",
+            "has another boot than this is for",
+        )
         for bad, text in (
             (replace(true, signature=bytes(64)), not_its),
             (replace(true, statement=replace(true.statement, restored=1)), not_its),
