@@ -24,6 +24,7 @@ from mpcsim.capacity.simulation.driving import Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.workload import OPERATIONS, Workload
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.streams import generator
 
 WINDOWS: Final = 60
 """Of a run, by default."""
@@ -142,9 +143,9 @@ def _arrivals(workload: Workload, length_s: float, seed: int) -> Iterator[tuple[
     for n in range(math.ceil(length_s / CHUNK_S)):
         begin, end = n * CHUNK_S, min((n + 1) * CHUNK_S, length_s)
         due = drawn(arrivals, begin, end, seed, n)
-        generator = np.random.default_rng([seed & 0xFFFFFFFF, n, 3])
-        operation = np.searchsorted(which, generator.uniform(0, which[-1], len(due)), "right")
-        user = np.searchsorted(who, generator.uniform(0, who[-1], len(due)), "right")
+        source = generator(seed, "calls", n)
+        operation = np.searchsorted(which, source.uniform(0, which[-1], len(due)), "right")
+        user = np.searchsorted(who, source.uniform(0, who[-1], len(due)), "right")
         yield end * 1000, (due * 1000, operation.astype(np.int64), user.astype(np.int64))
 
 
