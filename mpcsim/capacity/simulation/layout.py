@@ -93,7 +93,7 @@ class Layout:
             *machines.records(),
             texts.stages,
             texts.tables,
-            machines.speeds(len(texts.stages)),
+            machines.speeds(texts.stages),
             chained(kernel.JOB, room),
         )
         most = self._most_connections(texts.messages)
