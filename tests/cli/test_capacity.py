@@ -105,7 +105,7 @@ def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
     text = CONFIG.replace("per_s = 20", "per_s = 400").replace(
         "workers = 2", "workers = 4\ncores = 4"
     )
-    text += "[cheapest]\np99_ms = 250\nminutes = 0.1\nchoices = { node_replicas = [1, 2, 3] }\n"
+    text += "[cheapest]\np99_ms = 250\nminutes = 0.5\nchoices = { node_replicas = [1, 2, 3] }\n"
     Path(config).write_text(text)
     table = tmp_path / "cheapest.csv"
     main(["capacity", config, f"--table={table}", "--cheapest=node_replicas=1,3"])
