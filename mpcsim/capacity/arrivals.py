@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.transport import whole
+from mpcsim.sim.streams import generator
 
 DAY_S = 86_400.0
 
@@ -214,11 +215,11 @@ def drawn(
     if isinstance(arrivals, Times):
         times = np.array(arrivals.at_s)
         return times[(times >= begin_s) & (times < end_s)]
-    generator = np.random.default_rng([seed & 0xFFFFFFFF, n, 1])
+    source = generator(seed, "arrivals", n)
     parts = []
     for piece in arrivals.pieces(begin_s, end_s):
-        count = generator.poisson(piece.per_s * (piece.end_s - piece.begin_s))
-        parts.append(np.sort(generator.uniform(piece.begin_s, piece.end_s, count)))
+        count = source.poisson(piece.per_s * (piece.end_s - piece.begin_s))
+        parts.append(np.sort(source.uniform(piece.begin_s, piece.end_s, count)))
     return np.concatenate(parts) if parts else np.empty(0)
 
 

@@ -30,7 +30,7 @@ class Part:
     workers: int = 1
     """Processes of each replica; each has an event loop, which uses one core at most."""
     speed: float = 1.0
-    """Of a core beside the one that the costs were measured on."""
+    """Of a core beside the one that the costs were measured on; the disk stays as it is."""
     memory_mb: float = math.inf
     """Of each replica, from which on it counts as broken."""
     machine: str = ""

@@ -24,10 +24,22 @@ from mpcsim.capacity.simulation.driving import Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.workload import OPERATIONS, Workload
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.streams import generator
 
 WINDOWS: Final = 60
 """Of a run, by default."""
 MAKINGS: Final = ("generate", "recover")
+NO_EFFECT: Final = (
+    "cold",
+    "tls_round_trips",
+    "forwarding",
+    "pool",
+    "resumption",
+    "early_data",
+)
+"""Options of ``Connection`` that only single calls and sessions have."""
+_USUAL: Final = Connection()
 CHUNK_S: Final = 60.0
 """Arrivals are drawn for so long at a time."""
 
@@ -54,6 +66,7 @@ def run(
         )
     if exactness not in EXACTNESSES:
         raise UsageError(unknown("exactness", exactness, EXACTNESSES))
+    check_options(deployment, workload)
     known = costs_of(costs)
     layout = _layout(deployment, workload, known, seed)
     edges = np.linspace(0.0, length_s * 1000, windows + 1)
@@ -88,6 +101,31 @@ def run(
         kept = drive.kept()
     asked = demand(layout, dict(enumerate(workload.mix.values())))
     return Run(deployment, workload, seed, collector, layout, asked, known, kept)
+
+
+def check_options(deployment: Model, workload: Workload) -> None:
+    """Refuse options that a run under load would take and ignore.
+
+    Services keep their connections open, so nothing of a handshake takes time; each process has as
+    many of them as ``mpcsim.rpc`` gives it; the gateway stores messages and forwards them. In a
+    closed loop each user calls when it has its answer, so that none calls more often.
+
+    Raises:
+        UsageError: an option has no effect; says which.
+    """
+    connection = deployment.network.connection
+    for name in NO_EFFECT:
+        value, default = getattr(connection, name), getattr(_USUAL, name)
+        if value != default:
+            raise UsageError(
+                f"connection {name} is {value!r}: it has no effect under load, where services keep "
+                f"their own pools of connections open; leave it {default!r}, or simulate one call"
+            )
+    if isinstance(workload.arrivals, Users) and workload.skew:
+        raise UsageError(
+            f"workload skew is {workload.skew:g}: it has no effect on users who wait for their "
+            "answers; leave it 0, or let calls come at a rate"
+        )
 
 
 def demand_of(
@@ -142,9 +180,9 @@ def _arrivals(workload: Workload, length_s: float, seed: int) -> Iterator[tuple[
     for n in range(math.ceil(length_s / CHUNK_S)):
         begin, end = n * CHUNK_S, min((n + 1) * CHUNK_S, length_s)
         due = drawn(arrivals, begin, end, seed, n)
-        generator = np.random.default_rng([seed & 0xFFFFFFFF, n, 3])
-        operation = np.searchsorted(which, generator.uniform(0, which[-1], len(due)), "right")
-        user = np.searchsorted(who, generator.uniform(0, who[-1], len(due)), "right")
+        source = generator(seed, "calls", n)
+        operation = np.searchsorted(which, source.uniform(0, which[-1], len(due)), "right")
+        user = np.searchsorted(who, source.uniform(0, who[-1], len(due)), "right")
         yield end * 1000, (due * 1000, operation.astype(np.int64), user.astype(np.int64))
 
 

@@ -16,10 +16,11 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.run.observe import Recording
 from mpcsim.sim.simulation import Result
+from mpcsim.sim.streams import SEED_BITS
 from mpcsim.sim.trace import Trace
 
-LARGEST_SEED: Final = 2**32 - 1
-"""More bits of a seed do not reach the draws of links."""
+LARGEST_SEED: Final = 2**SEED_BITS - 1
+"""Seeds of sessions have no more bits."""
 
 
 class Exploration:

@@ -153,7 +153,6 @@ class LiveSession:
         self, network: Network, edits: tuple[Edit, ...], recording: Recording, seed: int | None
     ) -> Trace:
         own = self._simulation
-        later = 0 if seed is None or self._first is None else seed - self._first.seed
         for edit in edits:
             if edit.sender not in network.placement:
                 raise UsageError(f"party {edit.sender} has no site in this network")
@@ -166,7 +165,7 @@ class LiveSession:
         simulation = replace(
             own,
             network=network,
-            seed=own.seed + later,
+            _session_seed=seed,
             shares=dict(own.shares),
             presignatures=_copied(own.presignatures),
             compute=self._costs or own.compute,

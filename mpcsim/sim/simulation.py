@@ -42,6 +42,7 @@ from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
 from mpcsim.sim.scenario import Policy, Scenario
+from mpcsim.sim.streams import derived_seed
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned, Task
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope, Verdict
@@ -205,6 +206,8 @@ class Simulation:
     """SECRET. What ``presign`` has made and ``sign_presigned`` has not used, by signers; those of a
     key go with its shares."""
     _sessions: int = field(default=0, repr=False)
+    _session_seed: int | None = field(default=None, repr=False)
+    """In place of seeds derived from ``seed``: that of a session that is run again."""
     _done: list[Task] = field(default_factory=list, repr=False)
     _alone: bool = field(default=True, repr=False)
     """Nothing that matters was there before what it has done."""
@@ -546,7 +549,7 @@ class Simulation:
         return VirtualRun(
             self._participants(operation),
             self.network,
-            seed=self.seed + self._sessions - 1,
+            seed=self._seed_of_session(),
             compute=self.compute,
             faults=self.faults,
             deadline_ms=self.policy.timeout_ms,
@@ -602,7 +605,7 @@ class Simulation:
         return real_time(
             self._participants(operation),
             self.network,
-            seed=self.seed + self._sessions - 1,
+            seed=self._seed_of_session(),
             faults=self.faults,
             deadline_s=min(self.policy.timeout_ms / 1000, LONGEST_REAL_SESSION_S),
             draws=self.draws,
@@ -651,6 +654,12 @@ class Simulation:
         if self.secrets_seed is None:
             return os.urandom(32)
         return hashlib.sha256(f"{self.secrets_seed} {self._sessions}".encode()).digest()
+
+    def _seed_of_session(self) -> int:
+        """Return the seed of latencies, losses and random faults of the present session."""
+        if self._session_seed is not None:
+            return self._session_seed
+        return derived_seed(self.seed, "session", self._sessions)
 
     def _rng(self, party: int) -> Rng:
         if self.secrets_seed is None:

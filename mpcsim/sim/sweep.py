@@ -19,7 +19,8 @@ takes their place: a ``ThreadPoolExecutor`` or Dask's also run functions defined
     ...     table = sweep(grid, signing_point, executor=client.get_executor())
 
 With ``resume`` every finished point is written to a file at once, and a sweep that was interrupted
-goes on where it stopped.
+goes on where it stopped. Each row knows what it was computed of: the contents of the function and
+of all its arguments, files that they name included, and the version of the package.
 """
 
 from __future__ import annotations
@@ -37,13 +38,16 @@ from concurrent.futures import Executor, Future, as_completed
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.processes import Processes
+from mpcsim.sim.digests import digest
 from mpcsim.sim.network.transport import whole
+from mpcsim.sim.rich_display import counted
 from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:
@@ -53,7 +57,9 @@ Plain = str | int | float | bool | None
 Run = Callable[..., Mapping[str, Any]]
 """``run(**parameters, seed=seed)`` gives the results of one point: names to plain values."""
 
-FORMAT: Final = "mpcsim sweep 1"
+FORMAT: Final = "mpcsim sweep 2"
+SEEDS: Final = "mpcsim sweep 1"
+"""Seeds stay those of the first format: a table of last year can be made again."""
 RESERVED: Final = ("repeat", "seed")
 """Columns of the table that are neither parameters nor results."""
 SEED_BYTES: Final = 6
@@ -119,7 +125,8 @@ def sweep(
         executor: where the points run; by default a process for each core. Not shut down.
         progress: show a progress bar.
         resume: a JSON Lines file of the finished points. If it exists, its points are not run
-            again; it may hold fewer or more repeats.
+            again; it may hold fewer or more repeats. Points that were computed of something else
+            (other contents of an argument, another version) are computed anew, with a warning.
 
     Returns:
         A table with a row for each point and repeat, in the order of the grid;
@@ -137,8 +144,10 @@ def sweep(
     with ExitStack() as stack:
         journal: _Journal | None = None
         if resume is not None:
-            journal = stack.enter_context(_Journal(Path(resume), _header(grid, run, seed)))
+            digests = _digests(points, run)
+            journal = stack.enter_context(_Journal(Path(resume), _header(grid, run, seed), digests))
             finished.update(journal.finished)
+            _warn_of_others(journal)
         pending = [point for point in points if point.key not in finished]
         bar = stack.enter_context(_bar(len(points), len(points) - len(pending), progress))
         if pending:
@@ -234,7 +243,7 @@ def _canonical(value: Any) -> str:
 
 
 def _seed(seed: int, shown: Mapping[str, Any], repeat: int) -> int:
-    digest = hashlib.sha256(_canonical([FORMAT, int(seed), shown, repeat]).encode()).digest()
+    digest = hashlib.sha256(_canonical([SEEDS, int(seed), shown, repeat]).encode()).digest()
     return int.from_bytes(digest[:SEED_BYTES], "big")
 
 
@@ -368,29 +377,56 @@ def _bar(total: int, done: int, progress: bool) -> AbstractContextManager[_Bar]:
 
 def _header(grid: Mapping[str, Any], run: Run, seed: int) -> dict[str, Any]:
     """What a file must have in common with the sweep that goes on with it."""
-    fixed: dict[str, str] = {}
-    inner: Any = run
-    while isinstance(inner, partial):
-        for name, value in [*enumerate(inner.args), *inner.keywords.items()]:
-            text = repr(value)
-            fixed.setdefault(str(name), type(value).__qualname__ if " at 0x" in text else text)
-        inner = inner.func
     axes = {name: [label.value for label in _axis(name, axis)] for name, axis in grid.items()}
     return {
         "format": FORMAT,
         "run": _name(run),
-        "fixed": fixed,
         "seed": int(seed),
         "grid": list(axes.items()),
     }
 
 
+def _digests(points: Iterable[_Point], run: Run) -> dict[str, str]:
+    """Return what each point is computed of, by its key."""
+    common = digest([FORMAT, version("mpcsim"), run])
+    known: dict[int, str] = {}
+
+    def of(value: Any) -> str:
+        # Points share their values, which live as long as they do.
+        if id(value) not in known:
+            known[id(value)] = digest(value)
+        return known[id(value)]
+
+    return {
+        point.key: digest(
+            [common, {name: of(value) for name, value in point.parameters.items()}, point.seed]
+        )
+        for point in points
+    }
+
+
+def _warn_of_others(journal: _Journal) -> None:
+    if journal.others:
+        warnings.warn(
+            f"{journal.path}: {counted(journal.others, 'point')} computed anew: what the file has "
+            f"was computed of other contents of run or its arguments, or not by mpcsim "
+            f"{version('mpcsim')}",
+            stacklevel=3,
+        )
+
+
 class _Journal:
     """JSON Lines: the header, then a line for each finished point."""
 
-    def __init__(self, path: Path, header: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, header: Mapping[str, Any], digests: Mapping[str, str]) -> None:
+        """
+        Args:
+            digests: what each point is computed of, by its key.
+        """
         self.finished: dict[str, Mapping[str, Plain]] = {}
-        self._path = path
+        self.path = path
+        self._digests = digests
+        other: set[str] = set()
         self._header = header
         data = path.read_bytes() if path.exists() else b""
         # A line without its end was being written when the sweep was interrupted.
@@ -405,6 +441,7 @@ class _Journal:
             try:
                 entry = json.loads(line)
                 key, results = _canonical([entry["point"], entry["repeat"]]), entry["results"]
+                of = entry["of"]
                 if not isinstance(results, dict):
                     raise TypeError
             except (ValueError, KeyError, TypeError):
@@ -412,7 +449,12 @@ class _Journal:
                     good -= len(line) + 1
                     break
                 raise UsageError(f"{path}, line {number}: not a finished point") from None
-            self.finished[key] = results
+            if key not in digests or digests[key] == of:
+                self.finished[key] = results
+            else:
+                other.add(key)
+        self.others = len(other - self.finished.keys())
+        """Points that the file has only as computed of something else."""
         self._file = path.open("r+b" if path.exists() else "w+b")
         self._file.truncate(good)
         self._file.seek(good)
@@ -425,11 +467,11 @@ class _Journal:
         except ValueError:
             found = None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise UsageError(f"{self._path} is not a file of a sweep")
+            raise UsageError(f"{self.path} is not a file of a sweep")
         for name, value in self._header.items():
             if _canonical(found.get(name)) != _canonical(value):
                 raise UsageError(
-                    f"{self._path} belongs to another sweep: its {name} is "
+                    f"{self.path} belongs to another sweep: its {name} is "
                     f"{_canonical(found.get(name))}, not {_canonical(value)}"
                 )
 
@@ -439,6 +481,7 @@ class _Journal:
             "point": point.shown,
             "repeat": point.repeat,
             "seed": point.seed,
+            "of": self._digests[point.key],
             "results": results,
         }
         text = json.dumps(entry, separators=(",", ":"), ensure_ascii=False)

@@ -62,7 +62,7 @@ def test_a_calm_run_says_so(calm: Run) -> None:
     assert calm.first_to_break.startswith(
         "Nothing breaks; what is busiest is the event loop of gat"
     )
-    assert calm.little.off_by < 1e-6
+    assert calm.little.off_by < 0.02
     assert calm.throughput_per_s() == pytest.approx(0.3 * MOST, rel=0.1)
     assert "sign secp256k1: p50" in str(calm)
 
@@ -86,6 +86,7 @@ def test_no_percentile_of_a_queue_that_grows(flood: Run) -> None:
     with pytest.raises(Overloaded, match=r"300 calls a second come and .* without bound"):
         flood.percentile(99)
     assert flood.percentile(99, between_s=(30.0, 60.0)).ms > 5_000  # who asks for it gets it
+    assert flood.little.off_by > 0.1, "more come than are answered"
     assert flood.first_to_break.startswith(
         "What breaks first: the event loop of gateway 1.1 is full"
     )
@@ -176,8 +177,10 @@ def test_the_cheapest_that_does() -> None:
     assert found.p99.ms <= 120
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
-    with pytest.raises(UsageError, match="none of 6 configurations has a p99 below 1 ms"):
-        cheapest(STAR, busy, choices, p99_ms=1, price=price, minutes=0.1, costs=both())
+    few = {"gateway_speed": [4.0]}
+    with pytest.raises(UsageError, match="none of 1 configurations has a p99 below 1 ms: p50"):
+        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both())
+    assert not found.p99.low_ms <= 120 < found.p99.high_ms, "known, not by chance"
 
 
 @pytest.mark.parametrize(

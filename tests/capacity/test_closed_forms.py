@@ -109,8 +109,16 @@ def erlang_b(servers: int, load: float) -> float:
     ("kind", "times", "load", "calls", "seed", "expected", "widest"),
     [
         ("loop", constant(1.0), 0.8, 2 * CALLS, 2, 1 + 0.8 / (2 * (1 - 0.8)), 0.05),
-        # M/M/3: threads that share cores.
-        ("free thread", exponential(1.0), 2.1, CALLS, 3, 1 + erlang_c(3, 2.1) / (3 - 2.1), 0.05),
+        # M/M/3: threads that share cores, each for longer than a core is left to whoever was there.
+        (
+            "free thread",
+            exponential(20.0),
+            2.1 / 20,
+            CALLS,
+            3,
+            20 * (1 + erlang_c(3, 2.1) / (3 - 2.1)),
+            0.06,
+        ),
         # M/G/1 with processor sharing: three cores are of no use to one interpreter.
         ("thread", exponential(1.0), 0.7, CALLS, 6, 1 / (1 - 0.7), 0.08),
     ],

@@ -16,7 +16,7 @@ import pytest
 
 from mpcsim import Deployment, Network, Workload
 from mpcsim.capacity import Part, Pauses, Steady, cheapest, sensitivity
-from mpcsim.capacity.arrivals import Arrivals, Users
+from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Users
 from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.experiments import search
 from mpcsim.capacity.experiments.points import told
@@ -181,6 +181,22 @@ def test_overload_is_a_queue_that_grows(
     assert observed(in_flight=queue, arrivals=Users(9)).overload == ""
 
 
+@pytest.mark.parametrize(
+    ("arrivals", "said"),
+    [
+        (Profile((250.0,)), "250 calls a second come"),  # 200 are possible
+        (Profile((250.0, 100.0)), ""),
+        (Bursts(150.0, 300.0, 10.0, 20.0), "225 calls a second come"),
+        (Bursts(150.0, 300.0, 10.0), ""),
+        (Steady(42.0), ""),  # a pause: nothing about the rate
+    ],
+)
+def test_the_demand_says_whether_the_rate_is_too_much(arrivals: Arrivals, said: str) -> None:
+    queue = [100.0 * WINDOW_S * k for k in range(TEN)]
+    found = observed(in_flight=queue, arrivals=arrivals).overload
+    assert found.startswith(said) if said else not found
+
+
 # ---------------------------------------------------------------------- which windows count
 
 SLOW_START = {
@@ -225,7 +241,7 @@ def test_windows_count_as_a_whole(between_s: tuple[float, float], inside: range)
 def test_what_takes_many_runs_leaves_out_their_first_tenths() -> None:
     """In the beginning nobody is answered for a while."""
     slow = Workload(Steady(40.0), events=(Pauses(0.0, "gateway", 0.3),))
-    known = {"costs": made_up(), "minutes": 0.1}
+    known = {"costs": made_up(), "minutes": 0.15}
     run = STAR.run(slow, seconds=6, costs=made_up())
     assert run.percentile(99, between_s=(0, 6)).ms > 200
     found = cheapest(STAR, slow, {"node_replicas": [1]}, p99_ms=150, **known)  # type: ignore[arg-type]

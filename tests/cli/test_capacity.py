@@ -102,8 +102,8 @@ def test_load_by_load_and_which_input_matters(config: str, tmp_path: Path, capsy
 
 
 def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
-    text = CONFIG.replace("per_s = 20", "per_s = 400").replace(
-        "workers = 2", "workers = 4\ncores = 4"
+    text = CONFIG.replace("per_s = 20", "per_s = 200").replace(
+        "workers = 2", "workers = 4\ncores = 4\n[node]\nspeed = 0.5"
     )
     text += "[cheapest]\np99_ms = 250\nminutes = 0.1\nchoices = { node_replicas = [1, 2, 3] }\n"
     Path(config).write_text(text)

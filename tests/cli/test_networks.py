@@ -39,7 +39,7 @@ def test_what_was_measured_its_fit_and_files(tmp_path: Path, capsys) -> None:
         "Warning: ICMP, not TCP",
         "distribution ",
         "bursts *",
-        "assumed: each way takes half of a round trip",
+        "assumed: client - gateway takes ",
         f"mpcsim serve --network={out}",
     ):
         assert text in said

@@ -13,14 +13,14 @@ NETWORK = Network.preset("seoul", institution="frankfurt")
 
 @cache
 def _key(curve: str) -> Simulation:
-    made = Simulation(NETWORK, seed=1, compute=Free(), secrets_seed="explorer")
+    made = Simulation(NETWORK, seed=2, compute=Free(), secrets_seed="explorer")
     made.generate(curve)
     return made
 
 
 def simulation(curve: str = "secp256k1") -> Simulation:
     """A wallet with a key."""
-    made = Simulation(NETWORK, seed=1, compute=Free(), secrets_seed="explorer")
+    made = Simulation(NETWORK, seed=2, compute=Free(), secrets_seed="explorer")
     made.shares = dict(_key(curve).shares)
     return made
 

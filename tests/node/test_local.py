@@ -267,11 +267,11 @@ def test_the_network_can_change_while_the_service_runs() -> None:
 
 
 def test_computation_can_be_made_to_cost() -> None:
-    with local(cpu_factor=100) as service:
+    with local(cpu_factor=20) as service:
         alice = service.user("alice")
         share = generate(alice)
-        assert service.elapsed_ms > 100
-        assert ms(sign(alice, share).elapsed) > 10
+        assert service.elapsed_ms > 20
+        assert ms(sign(alice, share).elapsed) > 2
 
 
 # --------------------------------------------------------------------------- again and again

@@ -39,7 +39,7 @@ LAYERS: list[list[str]] = [
 ]
 # The same inside the largest package.
 SIM_LAYERS: list[list[str]] = [
-    ["colours", "order_statistics", "rich_display", "tasks"],
+    ["colours", "digests", "order_statistics", "rich_display", "streams", "tasks"],
     ["sketch"],
     ["network"],
     ["traces"],

@@ -14,7 +14,7 @@ from pandas.testing import assert_frame_equal
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.experiments import replay_point, signing_point
-from mpcsim.sim.network.latency import LogNormal
+from mpcsim.sim.network.latency import Empirical, LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import record
 from mpcsim.sim.replay.many import BLOCK
@@ -306,12 +306,48 @@ def test_another_sweep_s_file_is_refused(journal: Path) -> None:
         ({"a": [1, 3]}, fixed(2.0), 0, "its grid is"),
         ({"a": [2, 1]}, fixed(2.0), 0, "its grid is"),
         ({"a": [1, 2]}, fixed(2.0), 1, "its seed is 0, not 1"),
-        ({"a": [1, 2]}, fixed(3.0), 0, "its fixed is"),
         ({"a": [1, 2]}, failing_point, 0, "its run is .*product_point.*failing_point"),
     ):
         with pytest.raises(UsageError, match=f"belongs to another sweep: {text}"):
             here(grid, run, seed=seed, resume=journal)
     assert journal.read_bytes() == before
+
+
+def test_rows_of_other_contents_are_computed_anew(journal: Path, tmp_path: Path) -> None:
+    file = tmp_path / "costs"
+    file.write_text("1")
+
+    def held(*, a, seed, network, path):
+        return {"ms": network.links[0].latency.mean_ms, "text": Path(path).read_text()}
+
+    def values(ms: float, **more: float):
+        network = Network.star(Empirical((ms, *[45.0] * 9)))
+        return here({"a": {"one": network}}, renamed, resume=journal, **more)["ms"][0]
+
+    def renamed(*, a, seed):
+        return held(a=0, seed=seed, network=a, path=file)
+
+    def fixed(ms: float):
+        run = partial(held, network=Network.star(Empirical((ms, *[45.0] * 9))), path=str(file))
+        return here({"a": [1]}, run, resume=tmp_path / "fixed")
+
+    assert values(45.0) == 45.0
+    assert values(45.0) == 45.0
+    with pytest.warns(UserWarning, match="1 point computed anew"):
+        assert values(200.0) == 60.5
+    assert fixed(45.0)["ms"][0] == 45.0
+    with pytest.warns(UserWarning, match="1 point computed anew"):
+        assert fixed(200.0)["ms"][0] == 60.5
+    file.write_text("2")
+    with pytest.warns(UserWarning, match="1 point computed anew"):
+        assert fixed(200.0)["text"][0] == "2"
+    assert fixed(200.0)["text"][0] == "2"
+
+
+def test_what_cannot_be_told_apart_is_not_kept(journal: Path) -> None:
+    run = partial(product_point, b=(each for each in ()))
+    with pytest.raises(UsageError, match="generator cannot be told apart"):
+        here({"a": [1]}, run, resume=journal)
 
 
 @pytest.mark.parametrize("text", ["a,b\n1,2\n", "no line", '{"format": "other"}\n', "[]\n"])

@@ -32,6 +32,7 @@ from mpcsim.capacity.speed import interpreter_us
 from mpcsim.capacity.workload import OPERATIONS
 from mpcsim.errors import UsageError
 from mpcsim.rpc.meter import CURVES_VARIABLE, VARIABLE
+from mpcsim.sim.streams import generator
 
 T = TypeVar("T")
 
@@ -142,7 +143,7 @@ class Service:
             UsageError: as ``closed``.
         """
         ready = self._prepared(operation, min(keys, calls), calls)
-        gaps = np.random.default_rng(seed).exponential(1 / per_s, round(calls * (1 + WARM_UP)))
+        gaps = generator(seed, "load").exponential(1 / per_s, round(calls * (1 + WARM_UP)))
         return self._run(self._open(operation, ready, per_s, np.cumsum(gaps)))
 
     async def _closed(

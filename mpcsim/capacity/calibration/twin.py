@@ -18,6 +18,7 @@ from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.workload import Client
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.sim.replay.steps import GATEWAY
+from mpcsim.sim.streams import generator
 
 CALLS: Final = 2000
 WARM_UP: Final = 0.2
@@ -116,11 +117,11 @@ def handled(operation: Operation) -> Mapping[str, str]:
 def _arrivals(load: Load) -> Iterator[tuple[float, Chunk]]:
     if load.in_flight:
         return
-    generator = np.random.default_rng(2)
+    source = generator(2, "load")
     part = 0
     while True:
-        count = generator.poisson(load.per_s * PART_MS / 1000)
-        due = np.sort(generator.uniform(part * PART_MS, (part + 1) * PART_MS, count))
-        users = generator.integers(0, USERS, count)
+        count = source.poisson(load.per_s * PART_MS / 1000)
+        due = np.sort(source.uniform(part * PART_MS, (part + 1) * PART_MS, count))
+        users = source.integers(0, USERS, count)
         part += 1
         yield part * PART_MS, (due, np.zeros(count, np.int64), users)

@@ -34,6 +34,7 @@ from mpcsim.capacity.kernel.records import (
     JOINS,
     KEPT,
     LATE,
+    LATENCIES,
     MARGIN,
     MOMENTS,
     NONE,
@@ -127,6 +128,8 @@ def lacking(w: Calls, n: Records) -> int:
         return JOBS
     if state.spare_transfers < MARGIN:
         return TRANSFERS
+    if state.most_used + MARGIN > w.latencies.shape[2]:
+        return LATENCIES
     return REACHED
 
 

@@ -32,7 +32,7 @@ from mpcsim.capacity.kernel.records import (
 from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import MESSAGES, Records
 
-WORKER, LATENCY, TASK, NEWS = 1000, 2000, 3000, 5000
+WORKER, LATENCY, TASK = 1000, 2000, 3000
 """What draws are for."""
 
 
@@ -63,10 +63,15 @@ def choose(w: Calls, s: Service, c: int, role: int) -> None:
 
 
 @compiled
-def latency(w: Calls, way: int, key: np.uint64, back: int) -> float:
-    """Of one direction of a link: there, or of what comes back for it."""
-    k = int(draws.uniform(draws.mixed(key, back)) * w.latencies.shape[2])
-    return float(w.latencies[way, back, k] * w.ways[way].slow)
+def latency(w: Calls, way: int, back: int) -> float:
+    """Draw the latency of one direction of a link: there, or of what comes back for it."""
+    of = w.ways[way]
+    state = w.state[0]
+    k = of.used[back]
+    of.used[back] = k + 1
+    state.most_used = max(state.most_used, k + 1)
+    # Only if thousands of calls break at once does one event use a latency again.
+    return float(w.latencies[way, back, k % w.latencies.shape[2]] * of.slow)
 
 
 @compiled
@@ -98,8 +103,8 @@ def send(w: Calls, n: Records, s: Service, c: int, m: int, now: float) -> None:
     t.exclusive = 1
     way = 2 * message.link + message.side
     key = draws.mixed(call.key, LATENCY + k)
-    t.forward = latency(w, way, key, 0)
-    t.backward = latency(w, way, key, 1)
+    t.forward = latency(w, way, 0)
+    t.backward = latency(w, way, 1)
     t.key = draws.mixed(key, 2) if w.ways[way].lossy else np.uint64(0)
     carrier = w.carrier[c, message.exchange]
     if message.answers and carrier != NONE:
@@ -308,7 +313,7 @@ def report(w: Calls, c: int, role: int, now: float) -> None:
     while role != NONE:
         way = w.roles[role].way
         if way != NONE:
-            at += latency(w, way, draws.mixed(call.key, NEWS + role), 0)
+            at += latency(w, way, 0)
         role = w.roles[role].further
     heap.push(w.events, w.state[0], at, BREAKS, c, call.number)
 

@@ -223,8 +223,10 @@ ROLE: Final = np.dtype(
     align=True,
 )
 
-WAY: Final = np.dtype([("lossy", np.int64), ("slow", np.float64)], align=True)
-"""One direction of a link; ``slow`` is a factor of its latencies."""
+WAY: Final = np.dtype(
+    [("lossy", np.int64), ("slow", np.float64), ("used", np.int64, (2,))], align=True
+)
+"""One direction of a link; ``slow`` is a factor of its latencies, ``used`` counts those drawn."""
 
 FLIGHT: Final = np.dtype(
     [("call", np.int64), ("message", np.int64), ("following", np.int64)], align=True
@@ -357,6 +359,7 @@ STATE: Final = np.dtype(
         ("placed", np.int64),
         ("kept", np.int64),  # slow calls
         ("keep_above", np.float64),  # calls that took longer are
+        ("most_used", np.int64),  # of the latencies of one way
     ],
     align=True,
 )
@@ -474,6 +477,7 @@ TRANSFERS: Final = 6
 CONNECTIONS: Final = 7
 EVENTS: Final = 8
 KEPT: Final = 9
+LATENCIES: Final = 10
 
 
 class Calls(NamedTuple):
@@ -487,7 +491,7 @@ class Calls(NamedTuple):
     roles: Record
     ways: Record
     latencies: Record
-    """Of each way, forward and backward: drawn beforehand."""
+    """Of each way, forward and backward: drawn beforehand, each used once."""
     client: Record
     incidents: Record
     calls: Record

@@ -102,6 +102,6 @@ def mixed(key: np.uint64, number: int) -> np.uint64:
 
 
 @entry
-def latency(w: Calls, way: int, key: np.uint64, back: int) -> float:
-    """Of one direction of a link: there, or of what comes back for it."""
-    return messages.latency(w, way, key, back)
+def latency(w: Calls, way: int, back: int) -> float:
+    """Draw the latency of one direction of a link: there, or of what comes back for it."""
+    return messages.latency(w, way, back)

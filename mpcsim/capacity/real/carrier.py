@@ -133,8 +133,8 @@ class LoadedCarrier(Direct):
         kernel, w = self._machines.kernel, self._drive.calls
         key = self.mixed(call.key, LATENCY + message.local)
         return Draws(
-            kernel.latency(w, way, key, 0),
-            kernel.latency(w, way, key, 1),
+            kernel.latency(w, way, 0),
+            kernel.latency(w, way, 1),
             int(self.mixed(key, 2)) if w.ways[way]["lossy"] else 0,
         )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from mpcsim.capacity import events
-from mpcsim.capacity.arrivals import Bursts, Steady, Users
+from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -26,6 +26,8 @@ GROWING: Final = 0.02
 """Share of the calls that come and are not answered, from which on the queue counts as growing."""
 BY_CHANCE: Final = 3.0
 """Standard deviations of the number of calls that come, by which it has to grow, too."""
+NEAR: Final = 0.7
+"""Part of the rate that the demand allows, below which no steady rate is too much."""
 WELL: Final = 1.5
 """Calls under way, over those before an overload, at which it counts as over."""
 
@@ -52,8 +54,13 @@ def clock(seconds: float) -> str:
 
 def overload(run: RunRecord) -> str:
     """More calls come than are answered, all the time: how many, and why. Empty: it is not so."""
-    if not isinstance(run.workload.arrivals, Steady):
-        return ""
+    offered = _offered_per_s(run.workload.arrivals)
+    if isinstance(run.workload.arrivals, Steady):
+        least = NEAR * run.demand.most_per_s  # turns of event loops are not in it
+    else:
+        least = run.demand.most_per_s
+    if run.demand.seconds and offered < least:
+        return ""  # whatever grows, it is not for the rate
     under_way = run.gauges.in_flight[:, 0]
     n = len(under_way)
     if n < 4:
@@ -61,7 +68,6 @@ def overload(run: RunRecord) -> str:
     later = np.arange(n // 2, n)
     middle = (run.edges_s[later] + run.edges_s[later + 1]) / 2
     grows = float(np.polyfit(middle, under_way[later], 1)[0])
-    offered = run.workload.arrivals.per_s
     length = float(run.edges_s[-1] - run.edges_s[n // 2])
     if grows < GROWING * offered or under_way[-1] < 1.5 * under_way[n // 2]:
         return ""
@@ -72,6 +78,20 @@ def overload(run: RunRecord) -> str:
         f"grow by {grows:.3g} a second, without bound; the bottleneck is the "
         f"{run.demand.bottleneck}, {run.demand.at_most}"
     )
+
+
+def _offered_per_s(arrivals: Arrivals) -> float:
+    """Return the rate at which calls come in the long run; 0: nothing says it."""
+    match arrivals:
+        case Steady():
+            return arrivals.per_s
+        case Profile():
+            return float(np.mean(arrivals.per_s))
+        case Bursts():
+            part = arrivals.lasting_s / arrivals.every_s
+            return arrivals.per_s + part * (arrivals.burst_per_s - arrivals.per_s)
+        case _:
+            return 0.0
 
 
 def breaks(run: RunRecord) -> list[Break]:

@@ -29,7 +29,7 @@ def page(run: RunRecord) -> Iterator[str]:
     law = run.little
     yield (
         f"  Little's law: {law.under_way:.4g} under way, {law.per_s_times_s:.4g} by rate and time "
-        f"({law.off_by:.2%} apart)"
+        f"of what was answered ({law.off_by:.2%} apart)"
     )
     if run.deployment.extrapolated:
         yield "  extrapolated: " + "; ".join(run.deployment.extrapolated)

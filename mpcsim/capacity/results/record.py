@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mpcsim.capacity.arrivals import Times, Users
 from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.model import Model
@@ -18,6 +19,7 @@ from mpcsim.capacity.results.collecting import (
     Floats,
     Gauges,
 )
+from mpcsim.capacity.results.intervals import forgets_s, interval
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driving import Kept
 from mpcsim.capacity.simulation.layout import Layout
@@ -29,27 +31,48 @@ from mpcsim.sim.traces.frame import load_pandas
 if TYPE_CHECKING:
     import pandas as pd
 
-BATCHES: Final = 20
-"""For intervals."""
-_STUDENT: Final = 2.093
-"""0.975 of Student's t with 19 degrees of freedom."""
-
 
 @dataclass(frozen=True)
 class Percentile:
-    """With the interval in which it is with a confidence of 95 %. Milliseconds."""
+    """Percentile, with the interval in which it is with a confidence of 95 %. Milliseconds."""
 
     ms: float
     low_ms: float
     high_ms: float
+    """Infinite: there is no interval."""
+    why_none: str = ""
+    """Why there is no interval."""
+    needs_s: float = math.nan
+    """Length of a run that would have an interval, if that can be told."""
+    gave_up: float = 0.0
+    """Share of the calls that did not succeed: the percentile is of those that did."""
 
     def __str__(self) -> str:
-        return f"{self.ms:,.1f} ms ({self.low_ms:,.1f} to {self.high_ms:,.1f})"
+        text = f"{self.ms:,.1f} ms"
+        if self.why_none:
+            text += f" (no interval: {self.why_none}"
+            if not math.isnan(self.needs_s):
+                text += f"; {_rounded(self.needs_s)} would do"
+            text += ")"
+        else:
+            text += f" ({self.low_ms:,.1f} to {self.high_ms:,.1f})"
+        return text + (f" of those that succeeded: {self.gave_up:.1%} did not" * (self.gave_up > 0))
+
+
+def _rounded(seconds: float) -> str:
+    """Return a length that is at least so long, in words."""
+    if seconds <= 90:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    return f"{minutes} minutes" if minutes <= 90 else f"{math.ceil(minutes / 60):,} hours"
 
 
 @dataclass(frozen=True)
 class Little:
-    """Little's law: calls under way on average are calls a second, times what they take."""
+    """Little's law: calls under way on average are calls a second, times what they take.
+
+    They are apart where attempts fail, or where more come than are answered.
+    """
 
     under_way: float
     per_s_times_s: float
@@ -136,8 +159,8 @@ class RunRecord:
         """The time within which so many of the calls that succeeded did. They count from when they
         were due, earlier attempts included.
 
-        The interval comes from batches of windows (sectioning: Asmussen and Glynn, Stochastic
-        Simulation, 2007, III.5a), so that calls need not be independent of each other.
+        The interval comes from batches of windows, so that calls need not be independent of each
+        other (``mpcsim.capacity.results.intervals``); where the run is too short, there is none.
 
         Raises:
             UsageError: no such operation, part, or percentile; or no call succeeded.
@@ -147,15 +170,38 @@ class RunRecord:
         if not whole.count:
             raise UsageError("no call succeeded in this part of the run")
         at = whole.quantile(percent / 100)
-        parts = [
-            self._sketch(range(part[0], part[-1] + 1), operation)
-            for part in np.array_split(np.array(windows), min(BATCHES, len(windows)))
-        ]
-        found = np.array([part.quantile(percent / 100) for part in parts if part.count])
-        if len(found) < 2:
-            return Percentile(at, 0.0, math.inf)
-        off = _STUDENT * math.sqrt(((found - at) ** 2).sum() / (len(found) * (len(found) - 1)))
-        return Percentile(at, max(0.0, at - off), at + off)
+        length_s = float(self.edges_s[windows.stop] - self.edges_s[windows.start])
+        found = interval(
+            [self._sketch(range(k, k + 1), operation) for k in windows],
+            percent / 100,
+            length_s=length_s,
+            memory_s=self._memory_s(windows),
+        )
+        chosen = list(self._chosen(operation))
+        ended, done = (
+            sum(int(getattr(self.collector.windows[k], name)[chosen].sum()) for k in windows)
+            for name in ("ended", "done")
+        )
+        return Percentile(
+            at,
+            found.low_ms,
+            found.high_ms,
+            found.why_none,
+            found.needs_s * self.length_s / length_s,
+            1 - done / ended if ended else 0.0,
+        )
+
+    def _memory_s(self, windows: range) -> float:
+        """Return how long what happens depends on what happened before."""
+        begin, end = float(self.edges_s[windows.start]), float(self.edges_s[windows.stop])
+        arrivals = self.workload.arrivals
+        ended = sum(int(self.collector.windows[k].ended.sum()) for k in windows) / (end - begin)
+        if isinstance(arrivals, Users):  # a round of theirs
+            return arrivals.count / ended if ended else math.inf
+        if isinstance(arrivals, Times):
+            return forgets_s(ended, self.demand.most_per_s)
+        most = max((piece.per_s for piece in arrivals.pieces(begin, end)), default=0.0)
+        return forgets_s(most, self.demand.most_per_s)
 
     def outcomes(self, between_s: tuple[float, float] | None = None) -> dict[str, int]:
         """How many attempts ended how."""
@@ -209,9 +255,9 @@ class RunRecord:
 
     @cached_property
     def little(self) -> Little:
-        """Checked over the whole run."""
+        """Little's law over the whole run: rate and mean time are of answered attempts."""
         lengths = np.diff(self.collector.edges_ms)
-        spent = self.collector.spent_ms
+        spent = sum(float(counts.parts_ms[:, 1:].sum()) for counts in self.collector.windows)
         under_way = float((self.gauges.in_flight[:, 0] * lengths).sum() / lengths.sum())
         return Little(under_way, float(spent / lengths.sum()))
 

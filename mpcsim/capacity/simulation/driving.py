@@ -16,6 +16,7 @@ from mpcsim.capacity.simulation.incidents import Moment, incidents
 from mpcsim.capacity.simulation.layout import Layout, chained
 from mpcsim.errors import UsageError
 from mpcsim.sim.network import traffic
+from mpcsim.sim.streams import generator
 
 Chunk = tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]
 """Calls that come: when (ms), for which operation, whose."""
@@ -86,6 +87,7 @@ class Drive:
         self._model = layout.model
         self._arrivals = arrivals
         self._take = take
+        self._latencies = layout.latencies
         records, moments = incidents(layout, events)
         self.calls = self.calls._replace(incidents=records)
         self._plan(moments)
@@ -113,11 +115,11 @@ class Drive:
             raise UsageError(
                 f"mix has {len(mix)} shares for {len(self.calls.operations)} operations"
             )
-        generator = np.random.default_rng([seed & 0xFFFFFFFF, 3])
+        source = generator(seed, "users")
         first = (
-            generator.exponential(think_ms, len(users))
+            source.exponential(think_ms, len(users))
             if think_ms > 0
-            else generator.uniform(0.0, SPREAD_MS, len(users))
+            else source.uniform(0.0, SPREAD_MS, len(users))
         )
         self.calls.client[0]["thinking"] = think_ms
         shares = np.cumsum(mix) / np.sum(mix)
@@ -148,6 +150,7 @@ class Drive:
             kernel.CONNECTIONS: self._more_connections,
             kernel.EVENTS: self._more_events,
             kernel.KEPT: self._keep_fewer,
+            kernel.LATENCIES: self._more_latencies,
         }
         more[why]()
 
@@ -230,6 +233,10 @@ class Drive:
         self.calls = self.calls._replace(events=events)
 
     # ------------------------------------------------------------------ room
+
+    def _more_latencies(self) -> None:
+        self._latencies.renew(self.calls.latencies, self.calls.ways["used"])
+        self.state["most_used"] = self.calls.ways["used"].max()
 
     def _more_calls(self) -> None:
         c = self.calls

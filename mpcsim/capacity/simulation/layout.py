@@ -15,6 +15,7 @@ from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.limits import Limit
 from mpcsim.capacity.model import Model
 from mpcsim.capacity.operations import Operation
+from mpcsim.capacity.simulation.latencies import Latencies
 from mpcsim.capacity.simulation.machines import Machines
 from mpcsim.capacity.simulation.shape import (
     GATE,
@@ -30,9 +31,8 @@ from mpcsim.errors import UsageError, unknown
 from mpcsim.rpc.transport import MAX_CONNECTIONS
 from mpcsim.sim.network import traffic
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.streams import stream_key
 
-DRAWS: Final = 1 << 16
-"""Latencies drawn beforehand for each direction."""
 ROOM: Final = 256
 """Records to begin with, of whatever grows."""
 ROWS: Final = 1 << 14
@@ -93,16 +93,18 @@ class Layout:
             *machines.records(),
             texts.stages,
             texts.tables,
-            machines.speeds(len(texts.stages)),
+            machines.speeds(texts.stages),
             chained(kernel.JOB, room),
         )
         most = self._most_connections(texts.messages)
         self.network = traffic.records(self.model, min(most, CONNECTIONS), traffic.idle(room))
         self.network.links["pool"] = MAX_CONNECTIONS  # as services have it
+        self.latencies = Latencies(self.model, seed)
+        drawn = stream_key(seed, "calls of clients") >> 64
         callers = np.zeros(2, kernel.CLIENT)
         times = client.timeout_s * 1000, client.attempts, client.pause_s * 1000
-        callers[0] = (seed, *times, client.factor, client.jitter, 0.0)
-        callers[1] = (seed, *RECOVERS, 0.0)
+        callers[0] = (drawn, *times, client.factor, client.jitter, 0.0)
+        callers[1] = (drawn, *RECOVERS, 0.0)
         steps, messages, exchanges = (
             int(texts.operations[name].max()) for name in ("steps", "messages", "exchanges")
         )
@@ -118,7 +120,7 @@ class Layout:
             lists=texts.lists,
             roles=self._roles(),
             ways=_ways(self.model),
-            latencies=_latencies(self.model, seed),
+            latencies=self.latencies.first(),
             client=callers,
             incidents=np.zeros(0, kernel.INCIDENT),
             calls=chained(kernel.CALL, room),
@@ -184,18 +186,6 @@ def _ways(network: Network) -> NDArray[Any]:
         link.direction(end).lossy for link in network.links for end in (link.a, link.b)
     ]
     return made
-
-
-def _latencies(network: Network, seed: int) -> NDArray[np.float64]:
-    """Latencies of each direction of each link, there and back."""
-    found = np.empty((2 * len(network.links), 2, DRAWS))
-    generator = np.random.default_rng([seed & 0xFFFFFFFF, 2])
-    for number, link in enumerate(network.links):
-        for side, end in enumerate((link.a, link.b)):
-            direction = link.direction(end)
-            found[2 * number + side, 0] = direction.forward.sample(generator, DRAWS)
-            found[2 * number + side, 1] = direction.backward.sample(generator, DRAWS)
-    return found
 
 
 def chained(dtype: np.dtype[Any], count: int, first: int = 0) -> NDArray[Any]:

@@ -98,9 +98,11 @@ class Machines:
         self.places.append(Place(name, cores))
         return len(self.places) - 1
 
-    def speeds(self, stages: int) -> NDArray[np.float64]:
-        """Factors of the times of stages, for each process."""
-        return np.array([[1 / speed] * stages for *_, speed in self._rows])
+    def speeds(self, stages: NDArray[Any]) -> NDArray[np.float64]:
+        """Factors of the times of stages, for each process. Faster cores make no disk faster."""
+        on_disk = np.isin(stages["kind"], (kernel.LOOP_DISK, kernel.THREAD_DISK))
+        factors = 1 / np.array([[speed] for *_, speed in self._rows])
+        return np.where(on_disk & (factors > 0), 1.0, factors)
 
     def records(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Places, processes and their runners."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.topology import Direction
 from mpcsim.sim.network.transport import Draws
+from mpcsim.sim.streams import generator
 
 
 class TransferKey(NamedTuple):
@@ -48,35 +49,35 @@ class SeededDraws:
 
     def _generator(self, a: str, b: str) -> np.random.Generator:
         """The generator of a link; its ends and the seed say which."""
-        generator = self._generators.get((a, b))
-        if generator is None:
-            words = np.array([self._seed & 0xFFFFFFFF, *f"{a} {b}".encode()], dtype=np.uint32)
-            generator = self._generators[a, b] = np.random.default_rng(words)
-        return generator
+        known = self._generators.get((a, b))
+        if known is None:
+            made = self._generators[a, b] = generator(self._seed, "link", a, b)
+            return made
+        return known
 
 
 class _Stream:
     """The draws of one direction, made a block at a time."""
 
-    def __init__(self, generator: np.random.Generator, direction: Direction) -> None:
-        self._generator = generator
+    def __init__(self, source: np.random.Generator, direction: Direction) -> None:
+        self._source = source
         self._direction = direction
         self._block: Iterator[tuple[float, float, int]] = iter(())
 
     def next(self) -> Draws:
         for drawn in self._block:
             return Draws(*drawn)
-        generator, direction = self._generator, self._direction
+        source, direction = self._source, self._direction
         # Whole runs of both ways, so that none is cut short.
         runs = math.lcm(direction.forward.run, direction.backward.run)
         n = runs * math.ceil(SeededDraws.BLOCK / runs)
-        forward = direction.forward.series(generator, n).tolist()
-        backward = direction.backward.series(generator, n).tolist()
-        keys = loss_keys(generator, n).tolist() if direction.lossy else [0] * n
+        forward = direction.forward.series(source, n).tolist()
+        backward = direction.backward.series(source, n).tolist()
+        keys = loss_keys(source, n).tolist() if direction.lossy else [0] * n
         self._block = iter(zip(forward, backward, keys, strict=True))
         return self.next()
 
 
-def loss_keys(generator: np.random.Generator, n: int) -> NDArray[np.uint64]:
+def loss_keys(source: np.random.Generator, n: int) -> NDArray[np.uint64]:
     """Keys of ``n`` messages: which of their segments get lost follows from them."""
-    return generator.integers(0, 1 << 64, n, dtype=np.uint64)
+    return source.integers(0, 1 << 64, n, dtype=np.uint64)

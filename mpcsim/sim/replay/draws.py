@@ -13,6 +13,7 @@ from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.replay.arrays import Drawn, Part
+from mpcsim.sim.streams import generator, stream_key
 
 
 class ArraySource(Protocol):
@@ -31,9 +32,9 @@ class ArraySource(Protocol):
 class Sampled:
     """Independent draws from the network's distributions; a generator for each chunk."""
 
-    def __init__(self, seed: int, chunk: int) -> None:
+    def __init__(self, seed: int, chunk: int, purpose: str = "samples") -> None:
         # The quickest of NumPy's generators; sampling is most of the work.
-        self._generator = np.random.Generator(np.random.SFC64([seed & 0xFFFFFFFF, chunk]))
+        self._generator = np.random.Generator(np.random.SFC64(stream_key(seed, purpose, chunk)))
 
     def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
         return _draw(direction, part, self._generator, samples.stop - samples.start)
@@ -43,13 +44,13 @@ class Sampled:
         return self._generator.integers(0, of, n)
 
 
-def _draw(direction: Direction, part: Part, generator: np.random.Generator, n: int) -> Drawn:
+def _draw(direction: Direction, part: Part, source: np.random.Generator, n: int) -> Drawn:
     if part == "loss":
-        return loss_keys(generator, n)
+        return loss_keys(source, n)
     latency = direction.forward if part == "forward" else direction.backward
     if isinstance(latency, Constant):
         return np.array([latency.ms], dtype=np.float64)
-    return latency.sample(generator, n)
+    return latency.sample(source, n)
 
 
 class DrawTable:
@@ -75,8 +76,7 @@ class DrawTable:
             raise UsageError(f"the table has draws for {self.samples} samples, not more")
         kept = self._kept.get((key, part))
         if kept is None:
-            words = [self._seed & 0xFFFFFFFF, key.sender, key.receiver, key.nth, key.hop, len(part)]
-            kept = _draw(direction, part, np.random.default_rng(words), self.samples)
+            kept = _draw(direction, part, generator(self._seed, "table", *key, part), self.samples)
             self._kept[key, part] = kept
         return kept if len(kept) == 1 else kept[samples]
 

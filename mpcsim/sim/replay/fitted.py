@@ -62,10 +62,10 @@ class Fitted:
         """One for each sample, if there is one for all."""
         return np.broadcast_to(drawn, self.count).astype(np.float64)
 
-    def simulate(self, seed: int, number: int, count: int) -> Chunk:
+    def simulate(self, seed: int, number: int, count: int, purpose: str = "samples") -> Chunk:
         """As many samples as a chunk asks for."""
         plan = self._plan
-        source = Sampled(seed, number)
+        source = Sampled(seed, number, purpose)
         each = slice(0, count)
         there = np.empty((len(plan.hops), count))
         back = np.zeros((len(plan.hops), count))
@@ -99,8 +99,9 @@ class Fitted:
         ours, theirs = np.empty(JUDGED), np.empty(JUDGED)
         for number in range(JUDGED // CHUNK):
             each = slice(number * CHUNK, (number + 1) * CHUNK)
-            ours[each] = self.simulate(seed + 1, number, CHUNK).finished
-            theirs[each] = simulate(self._plan, Sampled(seed + 2, number), each, False).finished
+            ours[each] = self.simulate(seed, number, CHUNK, "judged fit").finished
+            exact = Sampled(seed, number, "judged exact")
+            theirs[each] = simulate(self._plan, exact, each, False).finished
         ours.sort()
         theirs.sort()
         mean = float(theirs.mean())

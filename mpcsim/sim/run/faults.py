@@ -12,10 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.sim.streams import generator
 
 __all__ = [
     "Crash",
@@ -134,7 +133,7 @@ class FaultPlan:
     def __init__(self, faults: Iterable[Fault], seed: int) -> None:
         self._faults = [fault for fault in faults if isinstance(fault, MessageFault)]
         self._matched = [0] * len(self._faults)
-        self._chance = np.random.default_rng([seed & 0xFFFFFFFF, 0xFA])
+        self._chance = generator(seed, "faults")
 
     def fate(self, kind: str, sender: int, receiver: int) -> Fate:
         """The fate of a message; call it once for each, in the order of sending."""

@@ -88,6 +88,10 @@ def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[s
     return at
 
 
+HALF: Final = "each way takes half of a round trip"
+"""Where nothing says how round trips divide."""
+
+
 def assemble(
     fits: Sequence[Fit],
     asked: Mapping[str, str] | None = None,
@@ -108,7 +112,7 @@ def assemble(
     at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
     links: list[Link] = []
     used: dict[int, Fit] = {}
-    assumed = ["each way takes half of a round trip"]
+    assumed: list[str] = []
     connection = Connection()
     for role in PLACEMENT.values():
         found = by_pair.get(frozenset((at[role], at[HUB])))
@@ -125,9 +129,14 @@ def assemble(
             continue
         used[id(found)] = found
         links.append(_link(role, at[role], found, mbit_per_s))
-        rates = (found.series.mbit_per_s, found.series.back_mbit_per_s, mbit_per_s)
-        if rates == (None, None, None):
-            assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s")
+        if found.chosen.back is not None:
+            assumed.append(_division(role, links[-1], found.chosen.back))
+        elif HALF not in assumed:
+            assumed.insert(0, HALF)
+        measured = (found.series.mbit_per_s, found.series.back_mbit_per_s)
+        if None in measured and mbit_per_s is None:
+            one = "measured one way, the other way as well" if any(measured) else "both ways"
+            assumed.append(f"{role} - gateway has {links[-1].mbit_per_s:g} Mbit/s, {one}")
         if found.series.tls_round_trips is not None:
             connection = replace(connection, tls_round_trips=found.series.tls_round_trips)
     elsewhere = ", ".join(f"{role} {at[role]}" for role in ROLES if at[role] not in ROLES)
@@ -146,8 +155,18 @@ def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
         there, back = back, there
         latency, back_latency = back_latency or latency, back_latency and latency
     link = Link(role, HUB, latency, loss=series.loss, back_latency=back_latency)
-    rate = there or back or mbit_per_s or link.mbit_per_s
-    return replace(link, mbit_per_s=rate, back_mbit_per_s=back if there and back else None)
+    other = mbit_per_s or there or back or link.mbit_per_s
+    there, back = there or other, back or other
+    return replace(link, mbit_per_s=there, back_mbit_per_s=None if back == there else back)
+
+
+def _division(role: str, link: Link, back: Latency) -> str:
+    """Say how round trips were divided into ways, where not in halves."""
+    there, again = link.latency.mean_ms, (link.back_latency or back).mean_ms
+    return (
+        f"{role} - gateway takes {there:.3g} ms there and {again:.3g} ms back on average: half of "
+        "the least round trip each way, and all that exceeds it on one of them"
+    )
 
 
 def _within_region() -> Latency:

@@ -42,6 +42,7 @@ from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import scattered
 from mpcsim.sim.rich_display import Table, counted
+from mpcsim.sim.streams import generator
 
 __all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]
 
@@ -81,9 +82,9 @@ class Candidate:
 
     def round_trips(self, n: int) -> Times:
         """Simulated round trips, in ascending order: one draw each way."""
-        generator = np.random.default_rng(SEED)
-        found = self.one_way.series(generator, n)
-        found = found + (self.back or self.one_way).series(generator, n)
+        source = generator(SEED, "round trips")
+        found = self.one_way.series(source, n)
+        found = found + (self.back or self.one_way).series(source, n)
         found.sort()
         return found
 

@@ -1,10 +1,10 @@
-"""A CSV of round trips: one a line, of one pair of sites or of several.
+"""A CSV of round trips, doubled where headings say one way: one a line, of one or several pairs.
 
 Headings say what a column is: the ends (``from`` and ``to``, ``source`` and ``target``, ``a`` and
 ``b``, ...), the round trip (``rtt_ms``, ``ping``, ``latency_us``: the unit is at the end, or else
-milliseconds), when it was taken (``time``, ``timestamp``: seconds, or ISO 8601). Columns that say
-none of this are left alone. Commas, semicolons (with decimal commas) or tabs part them. A file
-without headings has one column, of round trips.
+milliseconds; ``one_way_ms`` and ``owd`` are one way), when it was taken (``time``, ``timestamp``:
+seconds, or ISO 8601). Columns that say none of this are left alone. Commas, semicolons (with
+decimal commas) or tabs part them. A file without headings has one column, of round trips.
 
 A round trip that is empty, or ``*``, ``timeout``, ``lost``, ``nan`` or ``-``, got lost.
 """
@@ -16,6 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
@@ -133,7 +134,7 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
     heading = Column(path, found[0].cells[layout.rtt] if headed else "", {})
     in_ms = heading.unit_in_ms(unit)
     said = unit is not None or heading.unit_in_name
-    one_way = bool(_ONE_WAY & {"".join(heading.words), *heading.words})
+    one_way = _is_one_way(heading)
     drafts: dict[frozenset[str], Draft] = {}
     width = len(found[0].cells)
     for row in found[headed:]:
@@ -214,6 +215,12 @@ def _layout(found: Sequence[Row], separator: str, path: str, column: str | None)
     return _Layout(rtt, both, whens[0] if whens else None)
 
 
+def _is_one_way(heading: Column) -> bool:
+    """Return whether a heading speaks of one way: ``owd``, ``one_way_ms``, ``oneway_latency``."""
+    pairs = {"".join(pair) for pair in pairwise(heading.words)}
+    return bool(_ONE_WAY & {*heading.words, *pairs})
+
+
 def _round_trips(
     names: Sequence[Column],
     joined: Mapping[int, str],
@@ -230,11 +237,7 @@ def _round_trips(
     others = [at for at in joined if at not in (ends or ())]
     for fits in (
         [at for at in others if names[at].round_trips],
-        [
-            at
-            for at in others
-            if set(names[at].words) & (_LATENCY | _ONE_WAY) or joined[at] in _ONE_WAY
-        ],
+        [at for at in others if set(names[at].words) & _LATENCY or _is_one_way(names[at])],
         others if len(others) == 1 else [],
     ):
         if len(fits) == 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,19 @@ def test_the_way_back_is_that_of_the_measurement() -> None:
     (link, *_) = made.network.links
     assert isinstance(link.latency, Constant)
     assert isinstance(link.back_latency, Empirical)
+
+
+def test_a_rate_of_one_way_is_said_to_hold_for_the_other_unless_that_is_given() -> None:
+    measured = read(FOLDER / "hping3.txt").series[0].between("gateway", "client")
+    one_way = replace(measured, back_mbit_per_s=43.1)
+    at = {"client": "client", "gateway": "gateway"}
+    taken = assemble([fit(one_way, "empirical")], at)
+    assert "43.1 Mbit/s, measured one way, the other way as well" in "; ".join(taken.assumptions)
+    assert "each way takes half of a round trip" not in taken.assumptions
+    assert "ms there and" in taken.assumptions[0]
+    (link, *_) = assemble([fit(one_way, "empirical")], at, mbit_per_s=500.0).network.links
+    rates = {link.mbit_per_s, link.back_mbit_per_s}
+    assert rates == {43.1, 500.0}
 
 
 # ------------------------------------------------------------------ the network in the repository

@@ -203,6 +203,8 @@ def test_a_csv_of_pairs() -> None:
         ("rtt_ms,rate\n20,7\n", {("client", "gateway"): (20.0,)}),
         ("latency_ms\n20\n", {("client", "gateway"): (20.0,)}),
         ("owd_ms\n10\n", {("client", "gateway"): (20.0,)}),
+        ("one_way_ms\n10\n", {("client", "gateway"): (20.0,)}),
+        ("latency_one_way_ms\n10\n", {("client", "gateway"): (20.0,)}),
         ("from;to;rtt_ms\nx;y;20,5\ny;x;21\n", {("x", "y"): (20.5, 21.0)}),
         ("src\tdst\trtt\nx\ty\t20\nx\tz\t30\n", {("x", "y"): (20.0,), ("x", "z"): (30.0,)}),
         (

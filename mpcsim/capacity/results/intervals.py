@@ -1,0 +1,115 @@
+"""Intervals of percentiles of a run that cover what they say, or the reason why there is none.
+
+The share of slow calls is a mean over windows that depend on each other. Its error comes from
+batches of windows (Law, *Simulation Modeling and Analysis*, 9.5.3), of three sizes, the widest of
+which counts: batches as long as the correlation give the widest one. It becomes an interval of
+times by the quantiles beside the percentile.
+
+How long the correlation is cannot be told from a run that is too short for it. The demand can: the
+queue at a bottleneck that is used a share u of the time forgets what it was like within
+s / (1 - sqrt(u))^2, if a call takes s of it (M/M/1, whose times vary more than measured costs do).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from mpcsim.sim.sketch import Sketch
+
+CONFIDENCE: Final = 0.95
+SMALLEST: Final = (2, 3, 6)
+"""Windows of a batch."""
+FEWEST: Final = 30
+"""Windows, so that there are five batches of the largest size."""
+FORGETS: Final = 25.0
+"""Of these times of the queue, divided by the share of calls beyond the percentile, a run has to
+last; shorter ones cover less (M/M/1 at loads from 0.3 to 0.95)."""
+BEYOND: Final = 150.0
+"""Calls beyond the percentile."""
+WIDEST: Final = 0.75
+"""Error of the share of calls beyond the percentile, relative to that."""
+
+
+class Interval(NamedTuple):
+    """Between which times a percentile is; or why nobody can tell, and how long a run could."""
+
+    low_ms: float
+    high_ms: float
+    why_none: str = ""
+    needs_s: float = math.nan
+    """Seconds that are asked about, in a run that would have one."""
+
+
+def student(degrees: int) -> float:
+    """Return the quantile of Student's t for ``CONFIDENCE`` (Abramowitz and Stegun, 26.7.5)."""
+    z, v = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), float(degrees)
+    return (
+        z
+        + (z**3 + z) / (4 * v)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+    )
+
+
+def forgets_s(per_s: float, most_per_s: float) -> float:
+    """Return how long the queue at the bottleneck depends on what it was; infinite: for ever."""
+    if not most_per_s < math.inf or per_s <= 0:
+        return 0.0
+    if per_s >= most_per_s:
+        return math.inf
+    return float(1 / most_per_s / (1 - math.sqrt(per_s / most_per_s)) ** 2)
+
+
+def interval(
+    windows: Sequence[Sketch], share: float, *, length_s: float, memory_s: float
+) -> Interval:
+    """Return the interval of a percentile.
+
+    Args:
+        windows: the times of each, equally long.
+        share: of the calls that are quicker: 0.99.
+        length_s: of all windows.
+        memory_s: how long what happens depends on what happened before (``forgets_s``).
+    """
+    whole = Sketch()
+    for window in windows:
+        whole.merge(window)
+    tail = min(share, 1 - share)
+    if tail <= 0:
+        return _none("of the quickest and the slowest call there is none")
+    if len(windows) < FEWEST:
+        return _none(f"{len(windows)} windows are too few, it takes {FEWEST}")
+    if memory_s == math.inf:
+        return _none("as many calls come as are possible, or more")
+    needs_s = max(FORGETS * memory_s, BEYOND * length_s / max(1, whole.count)) / tail
+    if needs_s > length_s:
+        return _none("the run is too short", needs_s)
+    at = whole.quantile(share)
+    counts = np.array([window.count for window in windows], float)
+    beyond = counts - [window.rank(at) * window.count if window.count else 0 for window in windows]
+    error = _error(counts, beyond) / whole.count
+    if error > WIDEST * tail:
+        return _none("the run is too short", length_s * (error / (WIDEST * tail)) ** 2)
+    low, high = (whole.quantile(min(1.0, max(0.0, share + off))) for off in (-error, error))
+    return Interval(low, high)
+
+
+def _none(why: str, needs_s: float = math.nan) -> Interval:
+    return Interval(0.0, math.inf, why, needs_s)
+
+
+def _error(counts: np.ndarray, beyond: np.ndarray) -> float:
+    """Return the half width of the interval of how many calls are beyond a time."""
+    off = beyond - beyond.sum() / counts.sum() * counts
+    widths = []
+    for size in SMALLEST:
+        batches = len(off) // size
+        sums = np.array([part.sum() for part in np.array_split(off, batches)])
+        spread = math.sqrt(batches / (batches - 1) * float((sums**2).sum()))
+        widths.append(student(batches - 1) * spread)
+    return max(widths)

@@ -1,0 +1,120 @@
+"""Digests of what values contain, however they are shown, and wherever they are kept.
+
+A text or path that names a file stands for what the file contains, as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import types
+from collections.abc import Iterable, Mapping, Set
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from mpcsim.errors import UsageError
+
+LONGEST_NAME: Final = 4096
+"""Of a file; longer texts are none."""
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of what a value contains, as hexadecimal digits.
+
+    Raises:
+        UsageError: it contains something whose contents cannot be told, such as an open file.
+    """
+    return _digest(value, ()).hex()
+
+
+def _digest(value: Any, within: tuple[int, ...]) -> bytes:
+    if id(value) in within:
+        return _joined("above", [within.index(id(value)).to_bytes(4, "big")])
+    inside = (*within, id(value))
+    name, parts = _parts(value, inside)
+    return _joined(
+        name,
+        (part.value if isinstance(part, _Bytes) else _digest(part, inside) for part in parts),
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Bytes:
+    """Contents as they are."""
+
+    value: bytes
+
+
+def _joined(name: str, parts: Iterable[bytes]) -> bytes:
+    hashed = hashlib.sha256(name.encode())
+    for part in parts:
+        hashed.update(b"\0" + hashlib.sha256(part).digest())
+    return hashed.digest()
+
+
+def _parts(value: Any, within: tuple[int, ...]) -> tuple[str, Iterable[Any]]:
+    """Return the kind of a value, and its parts: values again, or bytes as they are."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if value is None or isinstance(value, bool | int | float | complex):
+        return kind, [_Bytes(repr(value).encode())]
+    if isinstance(value, str | Path):
+        return kind, [_Bytes(str(value).encode("utf-8", "surrogatepass")), *_contents(value)]
+    if isinstance(value, bytes | bytearray):
+        return kind, [_Bytes(bytes(value))]
+    if isinstance(value, enum.Enum):
+        return kind, [_Bytes(value.name.encode())]
+    if isinstance(value, np.generic | np.ndarray) and not value.dtype.hasobject:
+        shape = f"{value.dtype.str} {value.shape}".encode()
+        return kind, [_Bytes(shape), _Bytes(np.ascontiguousarray(value).tobytes())]
+    if isinstance(value, Mapping):
+        pairs = sorted(_digest((key, item), within) for key, item in value.items())
+        return kind, map(_Bytes, pairs)
+    if isinstance(value, Set):
+        return kind, map(_Bytes, sorted(_digest(each, within) for each in value))
+    if isinstance(value, list | tuple):
+        return kind, value
+    if isinstance(value, partial):
+        return kind, [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return kind, [value.__func__, value.__self__]
+    if isinstance(value, types.CodeType):
+        return kind, [value.co_code, value.co_names, value.co_consts]
+    if isinstance(value, types.FunctionType):
+        closed = [cell.cell_contents for cell in value.__closure__ or ()]
+        defaults = [value.__defaults__, value.__kwdefaults__]
+        return f"{value.__module__}.{value.__qualname__}", [value.__code__, *defaults, closed]
+    if isinstance(value, type | types.BuiltinFunctionType):
+        return f"{kind} {value.__module__}.{value.__qualname__}", []
+    if dataclasses.is_dataclass(value):
+        return kind, [getattr(value, each.name) for each in dataclasses.fields(value)]
+    return kind, _state(value, kind)
+
+
+def _state(value: Any, kind: str) -> Iterable[Any]:
+    """Return what an object of another class would be pickled as."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception:
+        reduced = None
+    if not isinstance(reduced, tuple) or len(reduced) < 2:
+        raise UsageError(f"the contents of a {kind} cannot be told apart from those of others")
+    parts: list[Any] = [*reduced[:3]]
+    for items in reduced[3:5]:
+        parts.append(None if items is None else list(items))
+    return parts
+
+
+def _contents(value: str | Path) -> list[_Bytes]:
+    """Return what a file contains that a text or path names, if there is one."""
+    text = str(value)
+    if not text or len(text) > LONGEST_NAME or "\0" in text:
+        return []
+    try:
+        path = Path(text)
+        return [_Bytes(hashlib.sha256(path.read_bytes()).digest())] if path.is_file() else []
+    except OSError:
+        return []

@@ -1,0 +1,33 @@
+"""Random streams of simulations: one generator for each seed, purpose and index.
+
+Two streams are independent unless all three are equal. Every bit of a seed counts, and a seed next
+to another one has nothing in common with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+from typing import Final
+
+import numpy as np
+
+SEED_BITS: Final = 53
+"""Of derived seeds: every format, table and browser holds such whole numbers exactly."""
+
+
+def stream_key(seed: int, purpose: str, *index: int | str) -> int:
+    """Derive 128 bits from a seed, a purpose and an index (SHA-256)."""
+    name = json.dumps([operator.index(seed), purpose, *index], ensure_ascii=True)
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "big")
+
+
+def generator(seed: int, purpose: str, *index: int | str) -> np.random.Generator:
+    """Return the generator of a stream."""
+    return np.random.default_rng(stream_key(seed, purpose, *index))
+
+
+def derived_seed(seed: int, purpose: str, *index: int | str) -> int:
+    """Derive a seed of ``SEED_BITS`` bits, for whatever has streams of its own."""
+    return stream_key(seed, purpose, *index) >> (128 - SEED_BITS)

@@ -1,0 +1,84 @@
+"""Intervals of percentiles cover what they say, wherever there is one: against exact M/M/1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from mpcsim.capacity.results.intervals import Interval, forgets_s, interval, student
+from mpcsim.sim.sketch import Sketch
+
+SERVICE_S = 0.005
+WINDOWS = 60
+
+
+def mm1(load: float, length_s: float, share: float, source: np.random.Generator) -> Interval:
+    """The interval of a percentile of one run, its first tenth left out."""
+    count = source.poisson(load / SERVICE_S * length_s)
+    due = np.sort(source.uniform(0, length_s, count))
+    worked = np.cumsum(source.exponential(SERVICE_S, count))
+    ended = worked + np.maximum.accumulate(due - np.concatenate(([0.0], worked[:-1])))
+    window = (ended / length_s * WINDOWS).astype(int)
+    sketches = []
+    for k in range(WINDOWS // 10, WINDOWS):
+        sketches.append(Sketch())
+        sketches[-1].add((ended - due)[window == k] * 1000)
+    memory = forgets_s(load / SERVICE_S, 1 / SERVICE_S)
+    return interval(sketches, share, length_s=0.9 * length_s, memory_s=memory)
+
+
+def covered(load: float, length_s: float, share: float, runs: int) -> tuple[int, int]:
+    """How many runs had an interval, and of those, how many intervals the percentile is in."""
+    exact = -math.log(1 - share) * SERVICE_S / (1 - load) * 1000
+    source = np.random.default_rng(round(1000 * load + length_s))
+    found = [mm1(load, length_s, share, source) for _ in range(runs)]
+    printed = [each for each in found if not each.why_none]
+    return len(printed), sum(each.low_ms <= exact <= each.high_ms for each in printed)
+
+
+def test_coverage_on_a_small_grid() -> None:
+    cells = [(0.3, 20.0, 0.5), (0.8, 60.0, 0.5), (0.6, 60.0, 0.95), (0.3, 300.0, 0.99)]
+    counts = [covered(*cell, 50) for cell in cells]
+    assert all(printed > 40 for printed, _ in counts)
+    assert all(inside >= 0.88 * printed for printed, inside in counts)
+    assert sum(inside for _, inside in counts) >= 0.92 * sum(printed for printed, _ in counts)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("load", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95])
+@pytest.mark.parametrize("length_s", [10.0, 30.0, 120.0, 600.0, 1200.0])
+@pytest.mark.parametrize("share", [0.5, 0.95, 0.99])
+def test_coverage(load: float, length_s: float, share: float) -> None:
+    printed, inside = covered(load, length_s, share, 200)
+    chance = 2 * math.sqrt(0.92 * 0.08 * printed)
+    assert inside >= 0.92 * printed - chance
+
+
+@pytest.mark.parametrize(
+    ("load", "length_s", "share"), [(0.8, 30.0, 0.99), (0.9, 120.0, 0.99), (0.95, 600.0, 0.95)]
+)
+def test_too_short_a_run_has_none_and_says_how_long_it_takes(
+    load: float, length_s: float, share: float
+) -> None:
+    found = mm1(load, length_s, share, np.random.default_rng(1))
+    assert found.why_none == "the run is too short"
+    assert (found.low_ms, found.high_ms) == (0.0, math.inf)
+    assert length_s < found.needs_s < math.inf
+
+
+def test_demand_beyond_capacity_has_none() -> None:
+    assert forgets_s(200.0, 190.0) == math.inf
+    sketches = [Sketch() for _ in range(WINDOWS)]
+    for sketch in sketches:
+        sketch.add(np.ones(100))
+    found = interval(sketches, 0.5, length_s=1e9, memory_s=math.inf)
+    assert "as many calls come as are possible" in found.why_none
+    assert not interval(sketches, 0.5, length_s=1e9, memory_s=0.0).why_none
+    assert interval(sketches[:2], 0.5, length_s=1e9, memory_s=0.0).why_none
+    assert interval(sketches, 1.0, length_s=1e9, memory_s=0.0).why_none
+
+
+def test_students_t() -> None:
+    assert [round(student(n), 2) for n in (4, 8, 17, 26)] == [2.77, 2.31, 2.11, 2.06]

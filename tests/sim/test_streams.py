@@ -1,0 +1,83 @@
+"""Random streams: every seed, purpose and index has its own, and every bit of a seed counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpcsim.capacity.arrivals import Steady, drawn
+from mpcsim.capacity.simulation.latencies import BLOCK, Latencies
+from mpcsim.ids import PartyId
+from mpcsim.sim.network.draws import SeededDraws, TransferKey
+from mpcsim.sim.network.latency import Uniform
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.draws import DrawTable, Sampled
+from mpcsim.sim.run.compute import Free
+from mpcsim.sim.run.faults import FaultPlan, noise
+from mpcsim.sim.simulation import Simulation
+from mpcsim.sim.streams import generator
+from tests.helpers.repo import ROOT
+
+NETWORK = Network.star(*[Uniform(1.0, 9.0)] * 3)
+WAY = NETWORK.links[0].direction(NETWORK.links[0].a)
+KEY = TransferKey(PartyId(1), PartyId(2), 0, 0)
+
+
+def dropped(plan: FaultPlan) -> list[bool]:
+    return [plan.fate("Commit", 1, 2).dropped for _ in range(64)]
+
+
+STREAMS: dict[str, Callable[[int], Any]] = {
+    "engine": lambda seed: SeededDraws(seed)(KEY, WAY),
+    "replay": lambda seed: list(Sampled(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
+    "table": lambda seed: list(DrawTable(3, seed)(KEY, WAY, "forward", slice(0, 3))),
+    "faults": lambda seed: dropped(FaultPlan(noise(drop=0.5), seed)),
+    "arrivals": lambda seed: list(drawn(Steady(5.0), 0.0, 3.0, seed, 0)),
+    "capacity": lambda seed: Latencies(NETWORK, seed).first().tolist(),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_every_bit_of_a_seed_counts(name: str) -> None:
+    found = [str(STREAMS[name](seed)) for seed in (5, 6, 5 + (1 << 32), 5 + (1 << 80))]
+    assert len(set(found)) == len(found)
+
+
+def test_sessions_of_neighbouring_seeds_have_nothing_in_common() -> None:
+    took = []
+    for seed in range(3):
+        simulation = Simulation(NETWORK, seed=seed, compute=Free())
+        took += [simulation.generate("ed25519").elapsed_ms for _ in range(3)]
+    assert len(set(took)) == len(took)
+
+
+def test_latencies_of_a_capacity_run_are_drawn_afresh_however_they_are_asked_for() -> None:
+    latencies = Latencies(NETWORK, 1)
+    table = latencies.first()
+    found = [table[0, 0].copy()]
+    for used in (BLOCK, 2 * BLOCK - 1, 2 * BLOCK):
+        counts = np.zeros(table.shape[:2], np.int64)
+        counts[0, 0] = used
+        latencies.renew(table, counts)
+        assert counts[0, 0] < BLOCK
+        found.append(table[0, 0, BLOCK:].copy())
+    everything = np.concatenate(found)
+    assert len(set(everything.tolist())) == len(everything)
+    ends = NETWORK.links[0].a, NETWORK.links[0].b
+    again = generator(1, "latencies", *ends, 0)
+    wanted = [WAY.forward.sample(again, BLOCK) for _ in range(2)]
+    assert (found[0] == np.concatenate(wanted)).all()
+
+
+def test_no_generator_is_made_elsewhere() -> None:
+    for folder in ("mpcsim", "node"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if path.name == "streams.py":
+                continue
+            text = path.read_text(encoding="utf-8")
+            assert not re.search(r"default_rng\(|seed\b *[-+&] *[\w(]", text), path
+            assert "SFC64(" not in text or "SFC64(stream_key(" in text, path
