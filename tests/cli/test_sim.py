@@ -52,20 +52,6 @@ def test_the_same_as_json(scenario: str, capsys) -> None:
     assert signed["replay"]["p50_ms"] < signed["replay"]["p99_ms"]
 
 
-def test_a_preset_is_a_scenario_and_failures_show(tmp_path: Path, capsys) -> None:
-    assert main(["sim", "seoul,access=lte"]) == 0
-    assert "sign secp256k1" in capsys.readouterr().out
-    path = tmp_path / "lost.toml"
-    path.write_text('run = ["generate", "sign"]\n[[faults]]\nfault = "drop"\nkind = "Commit"\n')
-    assert main(["sim", str(path)]) == 1
-    out, err = capsys.readouterr()
-    assert "stalled" in out
-    assert "party 1 waiting in round" in out
-    assert err == "no key: 1 task left out\n"
-    assert main(["sim", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml: No such file" in capsys.readouterr().err
-
-
 LOST = '[[faults]]\nfault = "drop"\nkind = "Commitments"\n'
 
 
@@ -141,23 +127,6 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
     assert "p99 ms" in head
     assert last.split()[-2].startswith("+8")
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_whole_calls_beside_each_other(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "frost.toml"
-    text = 'run = [{ task = "generate", curve = "ed25519" }, { task = "sign", signers = [1, 3] }]\n'
-    path.write_text(text + "[star]\nclient = 50\noperator = 50\ninstitution = 50\n")
-    assert main(["compare", str(path), "--call", "--samples=10", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["scope"] == "rest"
-    assert found["p50_ms"] == pytest.approx(200, abs=1)
-    for changed, why in (("[2, 3]", "the caller (1) signs with"), ("[1, 2, 3]", "signs with")):
-        path.write_text(text.replace("[1, 3]", changed))
-        assert main(["compare", str(path), "--call"]) == 2
-        assert why in capsys.readouterr().err
-    path.write_text("[hub]\nparties = 5")
-    assert main(["compare", str(path), "--call"]) == 2
-    assert "the parties of a service are" in capsys.readouterr().err
 
 
 def test_what_failed_is_not_compared(tmp_path: Path, capsys) -> None:

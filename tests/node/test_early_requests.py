@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mpcsim.errors import Aborted, Consequence
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.channel import seal, unseal
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import frost
@@ -62,25 +62,6 @@ def sent(house: House, verb: str = "sign") -> list[Any]:
 
     house.transport.request = kept  # type: ignore[method-assign]
     return found
-
-
-@pytest.mark.parametrize(
-    ("curve", "early", "asked"),
-    [
-        ("ed25519", True, ["sign"]),
-        ("ed25519", False, ["open", "sign"]),
-        ("secp256k1", True, ["sign", "exchange"]),
-    ],
-)
-def test_nothing_else_is_asked_for(curve: str, early: bool, asked: list[str]) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        house.transport.seen.clear()
-        await house.sign(record, HASH)
-        await settled(house)
-        assert house.transport.seen == asked
-
-    anew(test, settings=Settings(early_requests=early))
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
@@ -259,23 +240,6 @@ def test_what_does_not_open_ends_the_session(curve: str) -> None:
     anew(test)
 
 
-@pytest.mark.parametrize("away", MPC_NODES)
-@pytest.mark.parametrize("curve", ONE_CURVE)
-def test_nothing_signs_while_one_half_is_missing(curve: str, away: PartyId) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        house.gateway.links[away].down = True
-        for signer in ("operator", "institution", None):
-            said = await failing(Upstream, house.sign(record, signer=signer))
-            assert "503 Service Unavailable" in said
-        await settled(house)
-        assert not house.gateway.gateway.sessions._sessions
-        house.gateway.links[away].down = False
-        await house.sign(record)
-
-    anew(test)
-
-
 def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> None:
     """With the authentication key, nobody can say anything later than the first message."""
     held = keys("ed25519")
@@ -309,16 +273,5 @@ def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve: str) ->
             assert envelope.sealed
             for secret in SecretStore.from_text(record.secret_store).auth_keys.values():
                 assert unseal(secret, envelope) is None
-
-    anew(test)
-
-
-def test_stores_of_another_key_take_two_steps() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        sealed = SealedShare.parse(stored_share(record))
-        assert sealed.fits
-        assert not replace(sealed, key_id="ab" * 32).fits
-        assert not replace(sealed, curve="secp256k1").fits
 
     anew(test)

@@ -177,13 +177,6 @@ def test_when_to_retry_is_a_number_of_seconds() -> None:
         assert error.headers == {HEADER: "conflict"}
 
 
-def test_only_mpc_nodes_are_named() -> None:
-    for party in (1, 4, "2", None, True, [2]):
-        error = refusal(503, {"error": "down", "party": party})
-        assert isinstance(error, Upstream)
-        assert error.party is None
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -270,12 +263,6 @@ def test_mpc_nodes_that_are_none(change):
         assert type(refusal(200, hellos | {"operator": spoilt}, lambda c: c.nodes())) is Upstream
 
 
-def test_a_store_that_the_mpc_nodes_refuse():
-    error = refusal(400, {"error": "Invalid secret_store"}, lambda c: c.open("t", OPENING))
-    assert type(error) is BadRequest
-    assert error.message == "Invalid secret_store"
-
-
 @pytest.mark.parametrize(
     ("failed", "error", "text"),
     [
@@ -345,8 +332,3 @@ def test_a_key_id_is_quoted():
         assert list(client.requests) == ["GET /wallet/v1/token"]
 
     asyncio.run(run())
-
-
-def test_reprs_show_no_bodies():
-    assert "secret" not in repr(Reply(200, b"secret"))
-    assert Reply(799, b"").reason == "Unknown"

@@ -29,7 +29,7 @@ from node.errors import (
 )
 from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
-from tests.helpers.gateway import Clock, open_with, reopen, shares_of
+from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, Pass, on, settled
 
@@ -146,24 +146,6 @@ def test_a_key_that_has_been_recovered_since_by_another_call() -> None:
     run(test)
 
 
-def test_a_key_of_another_call_is_none_of_its() -> None:
-    """What came to nothing is as if it had never been."""
-
-    async def test(house: House) -> None:
-        house.transport.hook = on("activate", refuse)
-        await refused(Upstream, again(house, "generate"))
-        await settled(house)
-        other = await house.generate(ED)
-        error = await refused(Conflict, again(house, "generate"))
-        assert error.code is Code.KEY_EXISTS
-        await check_works(house, other)
-
-    async def refuse(name: str, go_on: Pass) -> Reply:
-        return Reply(503, b'{"error": "the disk is full"}', "disk-full")
-
-    run(test)
-
-
 def test_without_a_name_no_gateway_makes_it_a_recovery() -> None:
     async def test(house: House) -> None:
         record = await house.generate(ED)
@@ -179,28 +161,6 @@ def test_without_a_name_no_gateway_makes_it_a_recovery() -> None:
 
 
 # ---------------------------------------------------------------------- what still runs
-
-
-@pytest.mark.parametrize("at", ["generate", "exchange", "activate"])
-def test_while_the_first_call_runs_it_is_told_to_wait(at: str) -> None:
-    async def test(house: House) -> None:
-        begun, go_on_now = asyncio.Event(), asyncio.Event()
-
-        async def pause(name: str, go_on: Pass) -> Reply:
-            reply = await go_on() if at == "generate" else None
-            begun.set()
-            await go_on_now.wait()
-            return reply or await go_on()
-
-        house.transport.hook = on(at, pause)
-        first = asyncio.ensure_future(again(house, "generate"))
-        await begun.wait()
-        await check_waiting(again(house, "generate"))
-        go_on_now.set()
-        await check_works(house, await first)
-        await check_works(house, await again(house, "generate"))
-
-    run(test)
 
 
 def test_while_it_is_voted_it_is_told_to_wait() -> None:
@@ -238,20 +198,6 @@ def test_while_the_first_call_waits_for_others_it_is_told_to_wait() -> None:
         await check_waiting(again(house, "generate"))
         leave()
         await check_works(house, await again(house, "generate"))
-
-    run(test)
-
-
-@pytest.mark.parametrize("verb", fast_few(VERBS, 1))
-def test_of_two_repetitions_one_is_told_to_wait(verb: str) -> None:
-    async def test(house: House) -> None:
-        await prepared(house, verb)
-        await again(house, verb)
-        made = await asyncio.gather(*(again(house, verb) for _ in range(2)), return_exceptions=True)
-        (loser,) = [m for m in made if isinstance(m, Conflict)]
-        assert (loser.code, int(loser.headers["Retry-After"]) >= 1) == (Code.BUSY, True)
-        (won,) = [m for m in made if isinstance(m, KeyShareRecord)]
-        await check_works(house, won)
 
     run(test)
 
@@ -345,23 +291,6 @@ def test_what_the_registry_cannot_write(writes: str, error: type[ApiError], made
     run(test)
 
 
-def test_it_is_remembered_across_restarts(tmp_path: Path) -> None:
-    async def first(house: House) -> None:
-        house.transport.hook = on("activate", lost)
-        made.append(await again(house, "generate"))
-
-    async def second(house: House) -> None:
-        error = await refused(BadRequest, again(house, "recover"))
-        assert error.code is Code.IDEMPOTENCY_KEY_USED
-        record = await again(house, "generate")
-        assert record.public_key == made[0].public_key
-        await check_works(house, record)
-
-    made: list[KeyShareRecord] = []
-    run(first, gateway=open_with(tmp_path))
-    run(second, gateway=reopen(tmp_path))
-
-
 def crashed(folder: Path, verb: str, at: int = NEVER, when: str = "after") -> list[str]:
     """Gateway and MPC nodes crash and start again, and the call is repeated; which stores the
     first one wrote to."""
@@ -393,15 +322,6 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
     assert written[first + 1 : last] in (BOTH, BOTH[::-1]), "the votes"
     for at in range(first, last + 1):
         crashed(tmp_path / str(at), "generate", at)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_crash_at_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    no_waiting_for_the_disk(monkeypatch)
-    for at in range(len(crashed(tmp_path / "whole", verb))):
-        for when in ("before", "after"):
-            crashed(tmp_path / f"{at} {when}", verb, at, when)
 
 
 # ---------------------------------------------------------------------- the name of another call
@@ -436,20 +356,5 @@ def test_the_name_of_another_call_is_refused_and_nothing_changes() -> None:
         record = await again(house, "generate")
         await look("", passing)
         await check_works(house, record)
-
-    run(test)
-
-
-def test_two_users_give_their_calls_one_name() -> None:
-    """At once, and one after the other: a name is the user's own."""
-
-    async def test(house: House) -> None:
-        made = await asyncio.gather(house.generate(ED, key=KEY), house.generate(ED, "bob", key=KEY))
-        made.append(await house.recover(ED, "bob", key="another"))
-        await check_works(house, made[0])
-        shares = shares_of(house.gateway).values()
-        assert [{row[2] for row in rows} for rows in shares] == [
-            {made[0].key_id, made[2].key_id}
-        ] * 2
 
     run(test)

@@ -9,7 +9,7 @@ import pytest
 
 from mpcsim.rpc.session_keys import SessionKey
 from node.errors import Upstream
-from node.settings import Settings, SettingsError
+from node.settings import Settings
 from tests.node.wallets import House
 
 HASH = bytes(range(32))
@@ -43,14 +43,6 @@ def test_recovery_changes_to_the_setting_in_force() -> None:
     asyncio.run(test())
 
 
-def test_ed25519_needs_none_of_it() -> None:
-    async def test() -> None:
-        async with House(settings=Settings(ot_extension_k=4)) as house:
-            await house.sign(await house.generate("ed25519"), HASH)
-
-    asyncio.run(test())
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("k", [0, 3, 8, 255])
 def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
@@ -65,10 +57,3 @@ def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
                 await house.client.recover(token, os.urandom(32), "secp256k1", k)
 
     asyncio.run(test())
-
-
-def test_the_setting() -> None:
-    assert Settings.from_environment({"OT_EXTENSION_K": "4"}).ot_extension_k == 4
-    for value in ("0", "3", "8", "k"):
-        with pytest.raises(SettingsError, match="OT_EXTENSION_K"):
-            Settings.from_environment({"OT_EXTENSION_K": value})

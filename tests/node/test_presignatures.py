@@ -9,25 +9,20 @@ from typing import Any
 
 import pytest
 
-from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node import presignatures as kept
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import presignatures
 from mpcsim.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from node.errors import ApiError, BadRequest, NotFound, Upstream
-from node.local import LocalService
 from node.models import KeyShareRecord
 from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
+from tests.node.wallets import House, Pass, on, stored_share
 
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -115,19 +110,6 @@ def test_a_signature_takes_one_request(signer: str) -> None:
     anew(test)
 
 
-def test_more_than_fit_into_one_session() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, wire.MAX_BATCH + 1)
-        assert house.transport.seen.count("sign") == 2
-        assert held(house, OPERATOR) == (wire.MAX_BATCH + 1, 0)
-        assert held(house, INSTITUTION) == (0, wire.MAX_BATCH + 1)
-        for text in made:
-            assert (await sign(house, record, [text]))[1] == ["presigned"]
-
-    anew(test)
-
-
 def test_those_that_were_made_before_something_failed() -> None:
     async def test(house: House) -> None:
         async def refused(name: str, go_on: Pass) -> Reply:
@@ -155,18 +137,6 @@ def test_those_for_another_signer_are_left_alone() -> None:
     anew(test)
 
 
-def test_signatures_at_once_with_one_key() -> None:
-    """Nobody waits for a turn, as there is nothing that two sessions could disturb."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 4)
-        await asyncio.gather(*(sign(house, record, [text]) for text in made))
-        assert house.transport.seen == ["presigned"] * 4
-
-    anew(test)
-
-
 # ---------------------------------------------------------------------- used once
 
 
@@ -186,28 +156,6 @@ def test_a_used_one_is_of_no_use(forgetful: PartyId | None) -> None:
         assert (left, asked) == ([], ["presigned", "presigned"])
         another_process()
         assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
-
-    anew(test)
-
-
-@pytest.mark.parametrize("forgetful", [None, OPERATOR])
-def test_two_replicas_at_once(forgetful: PartyId | None) -> None:
-    async def test(house: House) -> None:
-        if forgetful is not None:
-            consume_nothing(house, forgetful)
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        other = House(house.gateway)
-        await asyncio.gather(
-            sign(house, record, made, "operator"),
-            sign(other, record, made, "institution", message=OTHER),
-            sign(other, record, made, message=bytes(32)),
-            return_exceptions=True,  # one key, one session
-        )
-        used = [*house.transport.seen, *other.transport.seen]
-        assert used.count("presigned") == 2
-        await other.wallet.close()
-        assert held(house, INSTITUTION) == (0, 0)
 
     anew(test)
 
@@ -245,19 +193,6 @@ def test_a_restart_voids_everything(party: PartyId) -> None:
     anew(test)
 
 
-def test_so_does_another_boot_for_whatever_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        monkeypatch.setattr(mpc_node, "MAX_SIGNED", 3)
-        for _ in range(2):
-            await house.sign(record)
-        assert held(house, OPERATOR) == (0, 0)
-        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
-
-    anew(test)
-
-
 def test_a_recovery_voids_everything() -> None:
     async def test(house: House) -> None:
         old = await house.generate("secp256k1")
@@ -272,74 +207,7 @@ def test_a_recovery_voids_everything() -> None:
     anew(test)
 
 
-def test_a_suspension_voids_everything() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        for party in MPC_NODES:
-            node = house.gateway.links[party].node
-            node._stop_using(node._store.find(record.key_id), "a test")
-            assert held(house, party) == (0, 0)
-        with pytest.raises(Upstream, match="suspended"):
-            await sign(house, record, made)
-
-    anew(test)
-
-
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(house: House) -> None:
-        monkeypatch.setattr(kept, "MAX_OF_A_KEY", 3)
-        monkeypatch.setattr(kept, "MAX_OF_ALL", 5)
-        records = {n: await house.generate("secp256k1", f"user {n}") for n in range(2)}
-        first = await house.presign(records[0], 2, "user 0")
-        more = await house.presign(records[0], 2, "user 0")
-        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 3
-
-        async def asked(n: int, text: str) -> list[str]:
-            house.transport.seen.clear()
-            await house.wallet.sign(
-                house.caller(f"user {n}"),
-                stored_share(records[n]),
-                message=HASH,
-                signer=None,
-                presignatures=[text],
-                timing=Timing(),
-            )
-            return list(house.transport.seen)
-
-        assert await asked(0, first[0]) == ["presigned", *FULL]
-        assert await asked(0, first[1]) == ["presigned"]
-        others = await house.presign(records[1], 3, "user 1")
-        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 5
-        assert await asked(1, others[0]) == ["presigned"]
-        for record, name in ((records[1], "user 1"), (records[1], "user 1")):
-            others += await house.presign(record, 2, name)
-        assert await asked(0, more[0]) == ["presigned"]
-
-    anew(test)
-
-
 # ---------------------------------------------------------------------- who is asked for what
-
-
-def test_the_other_mpc_node_refuses_by_name() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        replies: list[bytes] = []
-
-        async def note(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            replies.append(reply.body)
-            return reply
-
-        node = house.gateway.links[INSTITUTION].node
-        node._allowances.clear()
-        house.transport.hook = on("presigned", note)
-        assert await sign(house, record, made[:1]) == ([], ["presigned", *FULL])
-        assert b"no such presignature, or it has been used" in replies[0]
-
-    anew(test)
 
 
 @pytest.mark.few(2)
@@ -368,39 +236,6 @@ def test_a_gateway_that_has_another_one_used(change: str) -> None:
         assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
         assert held(house, OPERATOR) == (2, 0)
         assert held(house, INSTITUTION) == (0, 2)
-
-    anew(test)
-
-
-def test_a_request_to_presign_that_is_made_twice_allows_nothing_that_was_used() -> None:
-    """The gateway repeats it to the other MPC node: that makes another allowance."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        link = house.gateway.links[INSTITUTION]
-        handle = link.node.handle
-        seen: list[tuple[str, bytes]] = []
-
-        def noting(verb: str, grant: bytes, data: bytes) -> bytes:
-            seen.append((verb, data))
-            reply: bytes = handle(verb, grant, data)
-            return reply
-
-        link.node.handle = noting
-        made = await house.presign(record, 1)
-        ((_, data),) = [each for each in seen if each[0] == "open"]
-        await sign(house, record, made)
-        half = wire.OpenHalf.from_bytes(data)
-        caller = house.caller()
-        scope = Scope("open", caller.claims.user_id, half.key_id)
-        again = wire.Half.from_bytes(handle("open", link.grant(scope), data))
-        header = SealedPresignature.from_text(made[0]).header
-        assert again.allowance not in (None, header.allowance)
-        another_process()
-        assert await sign(house, record, made) == ([], ["presigned", *FULL])
-        assert again.allowance is not None
-        forged = altered(made[0], allowance=again.allowance)
-        assert await sign(house, record, [forged]) == ([], ["presigned", *FULL])
 
     anew(test)
 
@@ -448,33 +283,6 @@ def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip: int) ->
     anew(test)
 
 
-def test_the_header_of_another_one() -> None:
-    """It opens for none but its own."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        first, second = map(SealedPresignature.from_text, made)
-        mixed = replace(first, header=second.header).to_text()
-        assert await sign(house, record, [mixed]) == ([], ["presigned", *FULL])
-        fresh = altered(made[0], allowance=second.header.allowance, index=second.header.index)
-        assert (await sign(house, record, [fresh]))[1] == ["presigned", *FULL]
-
-    anew(test)
-
-
-def test_another_users() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        await house.generate("secp256k1", "bob")
-        bobs = await house.presign(await house.recover("secp256k1", "bob"), 1, "bob")
-        assert await sign(house, record, bobs) == ([], FULL)
-        claimed = altered(bobs[0], key_id=bytes.fromhex(record.key_id))
-        assert await sign(house, record, [claimed]) == ([], ["presigned", *FULL])
-
-    anew(test)
-
-
 def test_what_presignatures_are_not_for() -> None:
     async def test(house: House) -> None:
         record = await house.generate("ed25519")
@@ -497,20 +305,6 @@ def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
         assert "sign" not in house.transport.seen
 
     anew(test, Settings(vault_policy="signer"))
-
-
-def test_restarts_while_it_is_used() -> None:
-    async def test(house: House) -> None:
-        async def restart(name: str, go_on: Pass) -> Reply:
-            house.gateway.links[OPERATOR].node.restart()
-            return await go_on()
-
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        house.transport.hook = on("presigned", restart)
-        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
-
-    anew(test)
 
 
 # ---------------------------------------------------------------------- what is believed
@@ -659,18 +453,3 @@ def test_what_is_sealed_under_another_header(name: str) -> None:
 
 
 # ---------------------------------------------------------------------- figures
-
-
-def test_one_round_trip() -> None:
-    network = Network.star(client=50, operator=50, institution=50)
-    with LocalService(network, cost=CHEAP, seed=1, secrets_seed="presigned") as service:
-        alice = service.user("alice")
-        body = {"curve": "secp256k1", "password": PASSWORD}
-        share = alice.post("/v3/wallet/generate", json=body).json()
-        service.wait(10_000)
-        made = alice.post("/v3/wallet/presign", json={**share, "count": 2}).json()
-        service.wait(10_000)
-        order = {**share, "message": HASH.hex(), **made}
-        answer = alice.post("/v3/wallet/sign", json=order)
-        assert len(answer.json()["presignatures"]) == 1
-        assert 200 <= service.elapsed_ms < 201

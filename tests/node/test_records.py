@@ -213,40 +213,6 @@ def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[st
 # ---------------------------------------------------------------------- making keys
 
 
-@pytest.mark.few(3)
-@cheats
-def test_a_recovery_begins_with_the_keys_own_record(cheat: str) -> None:
-    async def work(scene: Scene) -> None:
-        data, said = shown(scene, cheat)
-
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            beginning = wire.Recovering.from_bytes(reply.body)
-            return replace(reply, body=replace(beginning, record=data).to_bytes())
-
-        scene.house.transport.hook = on("recover", lie)
-        assert await refusal(scene.house.recover(CURVE)) == said
-
-    use(work, cheat)
-
-
-def test_a_recovery_from_an_older_record_comes_to_nothing() -> None:
-    """It is genuine, but of shares that the MPC nodes no longer have."""
-
-    async def work(scene: Scene) -> None:
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            beginning = wire.Recovering.from_bytes(reply.body)
-            older = replace(beginning, record=scene.older.to_bytes())
-            return replace(reply, body=older.to_bytes())
-
-        scene.house.transport.hook = on("recover", lie)
-        said = await refusal(scene.house.recover(CURVE), ApiError)
-        assert said == "The MPC nodes have signed a record of other shares than these"
-
-    use(work)
-
-
 @pytest.mark.few(5)
 @further_cheats
 @pytest.mark.parametrize("making", ["generate", "recover"])

@@ -26,8 +26,8 @@ from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
-from tests.helpers.gateway import delivered, shares_of
-from tests.node.wallets import PASSWORD, House, Pass, on, playing, settled, stored_share
+from tests.helpers.gateway import delivered
+from tests.node.wallets import PASSWORD, House, Pass, on, playing, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -252,30 +252,6 @@ def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeyp
     asyncio.run(run())
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("verb", ["generate", "recover", "exchange"])
-def test_nor_is_it_where_a_key_is_made(tmp_path, verb):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            for curve in ("ed25519", "secp256k1"):
-                made = house.recover(curve) if curve == "secp256k1" else house.generate(curve)
-                if (verb, curve) in (("generate", "secp256k1"), ("recover", "ed25519")):
-                    made.close()
-                    continue
-                house.transport.hook = on(verb, late(case))
-                with pytest.raises(Unauthorized):
-                    await made
-            house.transport.hook = None
-            assert [key.curve for key in (await house.wallet.keys(house.caller())).keys] == [
-                "secp256k1"
-            ]
-            await house.sign(case.record)
-
-    asyncio.run(run())
-
-
 def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkeypatch, learnt):
     async def run() -> None:
         case = Case(tmp_path)
@@ -313,31 +289,6 @@ def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkeypatch,
             await delivered(house.gateway)
             said = (await case.sign(house)).message
             assert said == f"Upstream returned 409 Conflict: {REFUSED}"
-        assert learnt == ["OT_EXTENSION_CHECK"]
-
-    asyncio.run(run())
-
-
-def test_a_second_node_refuses_because_the_gateway_does(tmp_path, monkeypatch, learnt):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            said = (await case.sign(house)).message
-            assert said.endswith(
-                "recover the key before it signs again; it is suspended until then"
-            )
-            assert house.transport.seen[-2:] == ["suspend", "exchange"]
-            Guard._known.clear()
-            other = House(house.gateway, now=case.clock)
-            said = (await case.sign(other)).message
-            assert said == f"Upstream returned 409 Conflict: {REFUSED}"
-            assert other.transport.seen[-1] == "sign"
-            await delivered(house.gateway)
-            for rows in shares_of(house.gateway).values():
-                assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
-            await case.check_heals(other, monkeypatch)
-            await other.wallet.close()
         assert learnt == ["OT_EXTENSION_CHECK"]
 
     asyncio.run(run())
@@ -491,29 +442,5 @@ def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
                 with pytest.raises(ApiError, match="OT-extension"):
                     await house.sign(record, name=f"user {n}", signer="operator")
             assert len(house.wallet._suspensions._refused) == 2
-
-    asyncio.run(run())
-
-
-def test_what_the_gateway_alters_blames_nobody(tmp_path):
-    """What does not open may be anyone's: it is noise, and suspends nothing."""
-
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-
-            async def alter(name: str, go_on: Pass) -> Reply:
-                reply = await go_on()
-                body = wire.Signing.from_bytes(reply.body)
-                mail = tuple(m[:-1] + bytes([m[-1] ^ 1]) for m in body.messages)
-                return replace(reply, body=replace(body, messages=mail).to_bytes())
-
-            house.transport.hook = on("sign", alter)
-            said = (await case.sign(house)).message
-            assert "messages in the name of party 2 (operator) do not open" in said
-            await settled(house)
-            assert "suspend" not in house.transport.seen
-            await house.sign(case.record)
 
     asyncio.run(run())

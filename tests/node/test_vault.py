@@ -24,7 +24,6 @@ from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
 
 CURVES = ("secp256k1", "ed25519")
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
-NODES = "nodes"
 
 
 both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
@@ -72,19 +71,6 @@ def flipped(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_altered_authentication_keys(party: PartyId) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        keys = SecretStore.from_text(record.secret_store).auth_keys
-        bad = altered(record, auth_keys={**keys, party: flipped(keys[party])})
-        assert await failing(BadRequest, house.sign(bad)) == "Invalid secret_store"
-        assert not await matches(house, bad, PASSWORD)
-        await house.sign(record)
-
-    run(test)
-
-
-@pytest.mark.parametrize("party", MPC_NODES)
 def test_altered_identities(party: PartyId) -> None:
     """Nothing is asked for with such a store."""
 
@@ -119,29 +105,6 @@ def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(party:
         assert house.transport.seen == []
 
     run(test)
-
-
-@both_ways
-def test_an_identity_altered_together_with_what_the_node_knows(early: bool) -> None:
-    """The database and the gateway agree on it: the key derivation does not."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        known = await house.client.nodes()
-        false = {j: replace(hello, identity=bytes(32)) for j, hello in known.items()}
-        house.client._nodes = false
-        identities, check = {j: known[j].identity for j in MPC_NODES}, house.client._records.check
-
-        def believed(signed: bytes, _: Any, user_id: str, **which: Any) -> Any:
-            return check(signed, identities, user_id, **which)
-
-        house.client._records.check = believed  # type: ignore[method-assign]
-        bad = altered(record, identities=dict.fromkeys(MPC_NODES, bytes(32)))
-        said = await failing(BadRequest, house.sign(bad))
-        assert said == "Invalid encrypted_share: it does not open with this secret_store"
-        assert early or "sign" not in house.transport.seen
-
-    run(test, early=early)
 
 
 # ---------------------------------------------------------------------- strangers
@@ -294,42 +257,6 @@ def test_a_gateway_that_has_something_else_signed(curve: str, early: bool) -> No
 # ---------------------------------------------------------------------- restarts
 
 
-@both_ways
-def test_after_a_restart_a_request_is_made_anew(early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        for party in MPC_NODES:
-            house.gateway.links[party].node.restart()
-            house.transport.seen.clear()
-            await house.sign(record)
-            one_step, two_steps = ["sign", NODES, "sign"], ["open", NODES, "open", "sign"]
-            assert house.transport.seen == (one_step if early else two_steps)
-
-    run(test, early=early)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("signer", [None, "operator", "institution"])
-def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -> None:
-    async def test(house: House) -> None:
-        async def restart(name: str, go_on: Pass) -> Reply:
-            for link in house.gateway.links.values():
-                link.node.restart()
-            return await go_on()
-
-        record = await house.generate(curve)
-        house.transport.hook = on("sign", restart)
-        house.transport.seen.clear()
-        await house.sign(record, signer=signer)
-        assert house.transport.seen[:4] == ["open", "sign", NODES, "sign"]
-        house.transport.seen.clear()
-        await house.sign(record)
-        assert NODES not in house.transport.seen
-
-    run(test, early=False)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
 def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> None:
@@ -357,21 +284,3 @@ def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> 
 
 
 # ---------------------------------------------------------------------- passwords
-
-
-def test_a_password_is_one_however_its_letters_are_spelt() -> None:
-    async def test(house: House) -> None:
-        for made, asked in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
-            name = f"user of {made!a}"
-            caller = house.caller(name)
-            record = await house.wallet.generate(caller, "ed25519", made, Timing())
-            sealed = stored_share(record)
-            for word in (made, asked):
-                found = await house.wallet.public_key(
-                    caller, sealed, password=word, timing=Timing()
-                )
-                assert found.public_key == record.public_key
-            with pytest.raises(BadRequest, match="Invalid password"):
-                await house.wallet.public_key(caller, sealed, password="cafe", timing=Timing())
-
-    run(test)

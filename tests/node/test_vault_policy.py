@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
-from mpcsim import Network
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
@@ -19,11 +17,10 @@ from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import ATTESTED_S, Attest, SignedAttestation, signed_by
 from mpcsim.vault import ReplyKey, SecretStore
 from node.errors import ApiError, BadRequest, Upstream
-from node.local import LocalService
 from node.settings import Settings, SettingsError
 from node.timing import Timing
 from tests.helpers.gateway import CURVES
-from tests.node.wallets import CHEAP, PASSWORD, House
+from tests.node.wallets import House
 
 HASH = bytes(range(32))
 SIGNER = Settings(vault_policy="signer")
@@ -103,42 +100,6 @@ def test_for_an_hour(settings: Settings) -> None:
         await house.sign(record, HASH)
 
     anew(test, settings)
-
-
-def test_a_restart_of_the_signer_does_not_cost_the_hour() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        await house.sign(record, HASH)
-        house.gateway.links[INSTITUTION].down = True
-        house.gateway.links[OPERATOR].node.restart()
-        await house.sign(record, HASH)
-
-    anew(test)
-
-
-def test_statements_are_made_every_minute_and_no_more_often() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        node = house.gateway.links[INSTITUTION].node
-        asked: list[str] = []
-        handle = node.handle
-
-        def noting(verb: str, grant: bytes, data: bytes) -> bytes:
-            asked.append(verb)
-            reply: bytes = handle(verb, grant, data)
-            return reply
-
-        node.handle = noting
-        for _ in range(3):
-            await house.sign(record, HASH, signer="operator")
-        await told(house)
-        assert sorted(asked) == ["attest", "hear"]
-        clock.now += 61
-        await house.sign(record, HASH, signer="operator")
-        await told(house)
-        assert sorted(asked) == ["attest", "attest", "hear", "hear"]
-
-    anew(test)
 
 
 def test_what_the_other_has_suspended_does_not_sign() -> None:
@@ -337,20 +298,3 @@ def test_more_suspended_keys_than_a_statement_can_name(monkeypatch: pytest.Monke
             node._attestations.made()
 
     anew(test)
-
-
-def test_what_the_setting_buys() -> None:
-    """From Seoul over LTE, the institution in Frankfurt: nobody waits for its half any more."""
-    network = Network.preset("seoul", institution="frankfurt", access="lte")
-    found = {}
-    for policy in ("both", "signer"):
-        settings = Settings(waas_api_url="http://gateway", vault_policy=policy)
-        with LocalService(network, seed=1, cost=CHEAP, settings=settings) as service:
-            alice = service.user("alice")
-            new = {"curve": "ed25519", "password": PASSWORD}
-            order = {**alice.post("/v3/wallet/generate", json=new).json(), "message": "00" * 32}
-            alice.post("/v3/wallet/sign", json=order)
-            call = partial(alice.post, "/v3/wallet/sign", json=order)
-            found[policy] = service.repeat(call, 50).p50.ms
-    assert found["signer"] < 40
-    assert found["both"] > 200

@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +45,6 @@ from node.errors import (
     UpstreamTimeout,
 )
 from node.models import KeyShareRecord
-from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
@@ -112,25 +110,6 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 
 
 # ---------------------------------------------------------------------- signing
-
-
-@pytest.mark.parametrize("signer", [None, "operator", "institution"])
-@pytest.mark.parametrize("curve", CURVES)
-def test_signatures_hold(stored, curve, signer):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        signature = await house.sign(records[curve], HASH, signer=signer)
-        check(curve, records[curve].public_key, HASH, signature)
-
-    use(stored, test)
-
-
-def test_ed25519_signs_messages_of_any_length(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        for message in (b"x", bytes(wire.MAX_MESSAGE_BYTES)):
-            signature = await house.sign(records["ed25519"], message)
-            check("ed25519", records["ed25519"].public_key, message, signature)
-
-    use(stored, test)
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -245,38 +224,6 @@ def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(
     use(stored, test)
 
 
-def test_a_second_signer_is_refused_and_the_first_unharmed(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        record = records["secp256k1"]
-        refused: list[str] = []
-
-        async def intrude(name: str, go_on: Pass) -> Reply:
-            house.transport.hook = None
-            refused.append(await failing(Upstream, house.sign(record)))
-            return await go_on()
-
-        house.transport.hook = on("exchange", intrude)
-        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-        assert refused[0].startswith("Upstream returned 409 Conflict: ")
-        assert house.transport.seen.count("sign") == 2  # no other signer was asked
-
-    use(stored, test)
-
-
-def test_many_sign_at_once(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        others = [await house.generate("ed25519", f"user {n}") for n in range(4)]
-        signed = await asyncio.gather(
-            *(house.sign(other, name=f"user {n}") for n, other in enumerate(others)),
-            *(house.sign(record) for record in records.values()),
-        )
-        every = [*others, *records.values()]
-        for record, signature in zip(every, signed, strict=True):
-            check(record.curve, record.public_key, bytes(32), signature)
-
-    use(stored, test)
-
-
 def test_changed_seal_keys_are_fetched_anew(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         known = await house.client.nodes()
@@ -383,15 +330,6 @@ def test_malformed_strings(stored, field, text):
     use(stored, test)
 
 
-def test_keys_that_are_not_the_callers(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        for record in records.values():
-            unknown = await failing(NotFound, house.sign(record, key_id=64 * "0"))
-            assert await failing(NotFound, house.sign(record, name="mallory")) == unknown
-
-    use(stored, test)
-
-
 def test_strings_that_do_not_belong_together(stored):
     async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
         one, other = records["secp256k1"], records["ed25519"]
@@ -403,21 +341,6 @@ def test_strings_that_do_not_belong_together(stored):
         assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
         assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
         await failing(BadRequest, house.sign(one, b"short"))
-
-    use(stored, test)
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_generate_where_there_is_a_key(stored, curve, monkeypatch):
-    stretched: list[object] = []
-    monkeypatch.setattr(node.password_key, "password_key", lambda *a: stretched.append(a))
-
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        said = await failing(Conflict, house.generate(curve))
-        assert said == f"{curve} key already exists for this user"
-        await settled(house)
-        assert house.transport.seen == ["nodes", "generate"]
-        assert not stretched
 
     use(stored, test)
 
@@ -456,74 +379,7 @@ def test_public_keys(stored):
     use(stored, test)
 
 
-def test_validations(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        async def password(text: str, store: str, name: str = "alice") -> bool:
-            return await house.wallet.validate_password(
-                house.caller(name), password=text, secret_store=store, timing=Timing()
-            )
-
-        async def share(text: str, store: str, name: str = "alice") -> bool:
-            return await house.wallet.validate_share(
-                house.caller(name), encrypted_share=text, secret_store=store, timing=Timing()
-            )
-
-        one, other = records["secp256k1"], records["ed25519"]
-        assert await password(PASSWORD, one.secret_store)
-        assert not await password("wrong", one.secret_store)
-        assert not await password(PASSWORD, one.secret_store, "mallory")
-        assert await share(one.encrypted_share, one.secret_store)
-        assert not await share(other.encrypted_share, one.secret_store)
-        assert not await share(one.encrypted_share, one.secret_store, "mallory")
-        for at in range(4, len(one.secret_store) - 4, 7):
-            changed = "A" if one.secret_store[at] != "A" else "B"
-            damaged = one.secret_store[:at] + changed + one.secret_store[at + 1 :]
-            with suppress(BadRequest):  # not well-formed any more
-                assert not await password(PASSWORD, damaged)
-                assert not await share(one.encrypted_share, damaged)
-        for bad in ("", "AAAA"):
-            await failing(BadRequest, password(PASSWORD, bad))
-            await failing(BadRequest, share(one.encrypted_share, bad))
-            await failing(BadRequest, share(bad, one.secret_store))
-
-    use(stored, test)
-
-
-def test_what_the_gateway_knows(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        caller = house.caller()
-        assert (await house.wallet.user(caller)).username == "alice"
-        keys = {key.curve: key for key in (await house.wallet.keys(caller)).keys}
-        wallets = {w.key.curve: w for w in (await house.wallet.wallet_info(caller)).wallets}
-        for curve, record in records.items():
-            assert keys[curve].key_id == record.key_id
-            assert keys[curve].public_key == wallets[curve].key.public_key == record.public_key
-        assert wallets["secp256k1"].address.keys() == {"evm", "btc", "aptos", "tron", "xrp"}
-        assert wallets["ed25519"].address.keys() == {"solana"}
-        key_id = records["ed25519"].key_id
-        assert (await house.wallet.key_token(caller, key_id)).key_id == key_id
-        assert (await house.wallet.keys(house.caller("bob"))).keys == []
-
-    use(stored, test)
-
-
 # ---------------------------------------------------------------------- recovery
-
-
-@pytest.mark.parametrize("curve", CURVES)
-def test_recovery(curve):
-    async def test(house: House) -> None:
-        old = await house.generate(curve)
-        new = await house.recover(curve)
-        assert new.public_key == old.public_key
-        assert new.key_id != old.key_id
-        assert await failing(NotFound, house.sign(old)) == "no such key"
-        assert await failing(BadRequest, house.sign(old, key_id=new.key_id))
-        assert await failing(BadRequest, house.sign(new, encrypted_share=old.encrypted_share))
-        for signer in ("operator", "institution"):
-            check(curve, old.public_key, HASH, await house.sign(new, HASH, signer=signer))
-
-    anew(test)
 
 
 def test_recoveries_that_overtake_each_other():
@@ -702,19 +558,6 @@ def test_a_broken_signature_is_no_hindrance(stored, curve, how):
     use(stored, test)
 
 
-def test_a_lost_answer_to_activate_loses_no_key():
-    async def test(house: House) -> None:
-        async def lose(name: str, go_on: Pass) -> Reply:
-            await go_on()
-            raise UpstreamTimeout
-
-        house.transport.hook = on("activate", lose)
-        record = await house.generate("ed25519")
-        check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
-
-    anew(test)
-
-
 def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown():
     async def test(house: House) -> None:
         late: list[asyncio.Task[Reply]] = []
@@ -872,62 +715,7 @@ async def failing_with(call: Coroutine[Any, Any, object]) -> str:
     return caught.value.message
 
 
-def test_a_cheat_on_the_other_curve(monkeypatch):
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        with monkeypatch.context() as patch:
-            corrupt(
-                patch, OPERATOR, "SignatureShare", lambda m: replace(m, share=m.share + m.share)
-            )
-            said = await failing_with(house.sign(record))
-        assert said == (
-            "MPC session aborted in round 3 (aggregate): signature share does not match the "
-            "signer's commitments; party 2 (operator); stop working with it"
-        )
-        await settled(house)
-        check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
-
-    anew(test)
-
-
-def test_a_peer_that_falls_silent(monkeypatch):
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        with monkeypatch.context() as patch:
-            corrupt(patch, OPERATOR, "Respond", lambda m: None)
-            said = await failing_with(house.sign(record))
-        assert said == (
-            "MPC session ended in round 4 (share) without a message from party 2 (operator)"
-        )
-        await settled(house)
-        await house.sign(record, signer="operator")
-
-    anew(test)
-
-
 # ---------------------------------------------------------------------- secrets
-
-
-def test_nothing_secret_in_errors_and_reprs(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        caller, record = house.caller(), records["ed25519"]
-        assert caller.token not in repr(caller)
-        secrets = [caller.token, PASSWORD, record.encrypted_share, record.secret_store]
-        texts = [repr(record), repr(house.wallet)]
-        damaged = {"secret_store": record.secret_store[:-8], "encrypted_share": "AAAA" + "b" * 80}
-        for member, text in damaged.items():
-            with pytest.raises(ApiError) as caught:
-                sealed = stored_share(record, **{member: text})
-                await house.wallet.public_key(caller, sealed, password=PASSWORD, timing=Timing())
-            texts += [repr(caught.value), str(caught.value.__cause__), str(caught.value)]
-            secrets.append(text)
-        assert not [(s, t) for s in secrets for t in texts if s in t]
-
-    use(stored, test)
-
-
-def test_a_repr_without_the_token():
-    assert repr(Caller("the token", None)) == "Caller(claims=None)"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ending", ["well", "badly", "early"])

@@ -54,30 +54,6 @@ def test_the_steps(embedded, owner, separately):
         assert text in said
 
 
-def test_the_steps_so_far(embedded, owner):
-    flow = embedded.client.begin(owner.address, to=RECIPIENT)
-    embedded.client.step(flow, owner.sign)
-    said = written(figures.steps_diagram(flow))
-    assert "sender, nonce, init_code" in said
-    assert "execute calldata query: POST /calldata/execute" not in said
-
-
-@pytest.mark.soak
-def test_the_digest_byte_by_byte(embedded, owner):
-    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    figure = figures.digest_anatomy(flow)
-    check(figure)
-    cells = [text for text in written(figure) if len(text) == 2]
-    words = flow.entry_point[2:].lower().rjust(64, "0"), f"{flow.chain_id:064x}"
-    shown = flow.packed.hex() + flow.inner_hash.hex() + "".join(words)
-    assert "".join(cells) == shown + flow.signed_message.hex() + flow.message_hash.hex()
-
-
-def test_no_digest_no_anatomy(embedded, owner):
-    with pytest.raises(UsageError, match="digest is not known yet"):
-        figures.digest_anatomy(embedded.client.begin(owner.address, to=RECIPIENT))
-
-
 def test_the_gas(embedded, owner):
     embedded.fund(embedded.account(owner))
     flows = {

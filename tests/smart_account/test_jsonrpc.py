@@ -156,16 +156,6 @@ def test_balances_are_for_one_call_only(on):
     assert on.chain.balance(stranger) == 0
 
 
-def test_a_call_leaves_no_trace(on):
-    """A deposit by message call comes to nothing; so does its price."""
-    stranger = on.stranger()
-    create = contracts.account_factory().abi.call("createAccount", stranger, 0)
-    before = on.state(stranger)
-    made = on.chain.call(on.service.deployment.factory, create)
-    assert on.chain.code("0x" + made[-20:].hex()) == b""
-    assert on.state(stranger) == before
-
-
 def test_time_is_the_newest_blocks_or_the_clocks_whichever_is_later(over_rpc, anvil_url):
     newest = int(over_rpc.chain.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
     for clock, expected in ((newest - 5, newest), (newest + 5, newest + 5)):
