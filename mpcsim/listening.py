@@ -13,6 +13,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import resource
 import socket
 from collections import Counter, OrderedDict
@@ -38,7 +39,15 @@ OTHER_FILES: Final = 256
 """What a server opens beside its connections: databases, links to other servers, libraries."""
 MOST_DROPPED_BYTES: Final = 1 << 20
 """Bytes that a client may go on sending after it was refused; then the connection is cut."""
+EVENTS_A_TURN: Final = 64
+"""Events of h11's that one connection has handled before the others get their turn: a byte a chunk
+makes tens of thousands of what comes at once."""
+FRAMING_SHARE: Final = 4
+"""So many bytes of a body may take one of sizes of chunks, beyond what a header may have."""
 VERSIONS: Final = (b"1.0", b"1.1")
+_CONTENT_LENGTH: Final = re.compile(
+    rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh][ \t]*:"
+)
 BROKEN: Final = {
     HTTPStatus.BAD_REQUEST: "The request is not as HTTP/1.1 has it (RFC 9112)",
     HTTPStatus.NOT_IMPLEMENTED: "The only transfer encoding is chunked",
@@ -226,46 +235,81 @@ class BoundedParser(h11.Connection):
         super().__init__(h11.SERVER, most_bytes)
         self._most_bytes = most_bytes
         self._taken = 0
-        """Bytes since the last event that are not part of a body."""
+        """Bytes of the present header or body that are not payload."""
+        self._payload = 0
+        """Bytes of the present body."""
+        self._events = 0
+        """In this turn."""
         self.refused: HTTPStatus | None = None
         """The status of the answer to what it could not accept."""
 
+    def begin_turn(self) -> None:
+        """Let ``EVENTS_A_TURN`` more events come."""
+        self._events = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there may be more events in what has come, for another turn."""
+        return self._events > EVENTS_A_TURN
+
     def next_event(self) -> Any:
-        """Return the next event, as h11 does.
+        """Return the next event, as h11 does; ``NEED_DATA`` also if there were enough in this turn.
 
         Raises:
             h11.RemoteProtocolError: the client broke the protocol or a limit; ``refused`` says so.
         """
-        pending, starts_request = self.trailing_data[0], self.their_state is h11.IDLE
+        self._events += 1
+        if self.is_behind:
+            return h11.NEED_DATA
+        starts_request = self.their_state is h11.IDLE
+        header = self.trailing_data[0] if starts_request else b""
+        before = self.buffered_bytes
         try:
             event = super().next_event()
         except h11.RemoteProtocolError as error:
-            self._taken += len(pending) - self.buffered_bytes
+            self._taken += before - self.buffered_bytes
             # h11 refuses such a line before it is complete, whatever its length.
-            is_no_request = starts_request and pending[:1] < b"!"
+            is_no_request = starts_request and header[:1] < b"!"
             self._refuse_if_too_long(is_no_request)
             self.refused = HTTPStatus(error.error_status_hint)
             raise
-        self._taken += len(pending) - self.buffered_bytes
+        taken = before - self.buffered_bytes
+        self._taken += taken
         if isinstance(event, h11.Data):
             self._taken -= len(event.data)
+            self._payload += len(event.data)
         self._refuse_if_too_long()
-        if isinstance(event, h11.Request) and event.http_version not in VERSIONS:
-            self.refused = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
-            raise h11.RemoteProtocolError("HTTP/1.0 and HTTP/1.1 are understood")
-        if event is not h11.NEED_DATA and event is not h11.PAUSED:
-            self._taken = 0
+        if isinstance(event, h11.Request):
+            self._check_request(event, header[:taken])
+        if (
+            event is not h11.NEED_DATA
+            and event is not h11.PAUSED
+            and not isinstance(event, h11.Data)
+        ):
+            self._taken = self._payload = 0
         return event
 
+    def _check_request(self, event: h11.Request, header: bytes) -> None:
+        if event.http_version not in VERSIONS:
+            self.refused = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
+            raise h11.RemoteProtocolError("HTTP/1.0 and HTTP/1.1 are understood")
+        is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
+        # h11 goes by the first alone; whoever is in between may go by the other (RFC 9112, 6.1).
+        if is_chunked and _CONTENT_LENGTH.search(header):
+            self.refused = HTTPStatus.BAD_REQUEST
+            raise h11.RemoteProtocolError("both Transfer-Encoding and Content-Length")
+
     def _refuse_if_too_long(self, is_refused_anyway: bool = False) -> None:
-        if self._taken > self._most_bytes and not is_refused_anyway:
+        most = self._most_bytes + self._payload // FRAMING_SHARE
+        if self._taken > most and not is_refused_anyway:
             self.refused = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-            raise h11.RemoteProtocolError(f"more than {self._most_bytes} bytes besides bodies")
+            raise h11.RemoteProtocolError(f"more than {most} bytes besides bodies")
 
     @property
     def buffered_bytes(self) -> int:
         """The number of bytes that have come and are part of no event yet."""
-        return len(self.trailing_data[0])
+        # Not ``trailing_data``, which copies them: there may be many, and this is asked often.
+        return len(self._receive_buffer)
 
 
 class State(Enum):
@@ -313,6 +357,8 @@ class HttpConnection(H11Protocol):
         self.conn: BoundedParser = BoundedParser(among.limits.header_bytes)
         self._queue: Waiting | None = None
         self._is_refused = False
+        self._is_behind = False
+        """More of what has come is handled in the loop's next turn; nothing is read till then."""
         self._dropped_bytes = 0
 
     @property
@@ -357,6 +403,25 @@ class HttpConnection(H11Protocol):
                 self.transport.abort()
             return
         super().data_received(data)
+        self._settle()
+
+    def handle_events(self) -> None:
+        """Handle what has come: so much of it that the other connections are not held up."""
+        self.conn.begin_turn()
+        super().handle_events()
+        if self.conn.is_behind and not (self._is_refused or self.transport.is_closing()):
+            self.transport.pause_reading()
+            if not self._is_behind:
+                self._is_behind = True
+                self.loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_behind = False
+        if self._is_refused or self.transport.is_closing():
+            return
+        self.handle_events()
+        if not self._is_behind and not self.flow.read_paused:
+            self.transport.resume_reading()
         self._settle()
 
     def pause_writing(self) -> None:

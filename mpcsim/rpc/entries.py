@@ -17,7 +17,11 @@ from typing import Any, Final, Protocol
 REQUEST: Final = "request"
 """The event of the lines that entries become."""
 MAX_PATH: Final = 200
-"""Characters of a path that are logged."""
+"""Bytes of a path that are kept and logged."""
+STRANGERS_PER_S: Final = 10.0
+"""Lines a second about refused requests of which nobody knows whose they are: whoever has no token
+must not push everybody's lines out of the files."""
+STRANGERS_AT_ONCE: Final = 200
 MAX_SAID: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -108,6 +112,8 @@ class Entry:
     """More about the error than the caller is told."""
     exception: list[str] | None = None
     """What nobody caught: types and places."""
+    left_out: int = 0
+    """Refused requests of strangers before it that have no line."""
     spans: list[Span] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
 
@@ -123,7 +129,7 @@ class Entry:
             "event": REQUEST,
             "request_id": self.request_id,
             "method": self.method,
-            "path": self.path[:MAX_PATH],
+            "path": self.path,
             "status": self.status,
             "ms": self.ms(self.ended),
             "user_id": self.user_id or None,
@@ -133,6 +139,7 @@ class Entry:
             "code": self.code,
             "why": self.why,
             "exception": self.exception,
+            "left_out": self.left_out or None,
             "broken_off": True if self.status and not self.whole else None,
             "spans": [[name, self.ms(a), self.ms(b)] for name, a, b in self.spans] or None,
             "calls": [
@@ -188,9 +195,15 @@ class Book:
         self._role = role
         self._clock = clock
         self._now = now
+        self._strangers = float(STRANGERS_AT_ONCE)
+        """Lines about strangers that may be written now, as of ``_strangers_at``."""
+        self._strangers_at = 0.0
+        self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
         """An entry of a request that begins now."""
+        if len(path) > MAX_PATH // 4:
+            path = path.encode(errors="replace")[:MAX_PATH].decode(errors="ignore")
         if self.log is not None:
             clock = self._clock
             return Entry(request_id, self._role, method, path, clock, True, self._now(), clock())
@@ -202,10 +215,25 @@ class Book:
         """The request has been answered, or never will be."""
         if not entry.whole and (entry.kept or self.counters):
             entry.ended = self._clock()
-        if self.log is not None:
+        if self.log is not None and self._has_line(entry):
+            entry.left_out, self._left_out = self._left_out, 0
             self.log.put(entry)
         for count in self.counters:
             count(entry)
+
+    def _has_line(self, entry: Entry) -> bool:
+        """Return whether an entry becomes a line: of strangers' refused requests, not all do."""
+        if entry.user_id or entry.status < 400:
+            return True
+        now = self._clock()
+        gained = max(0.0, now - self._strangers_at) * STRANGERS_PER_S
+        self._strangers = min(STRANGERS_AT_ONCE, self._strangers + gained)
+        self._strangers_at = now
+        if self._strangers < 1:
+            self._left_out += 1
+            return False
+        self._strangers -= 1
+        return True
 
 
 CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)

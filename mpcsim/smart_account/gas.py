@@ -32,6 +32,11 @@ WORD_GAS: Final = 4
 ZERO_BYTE_GAS: Final = 4
 NONZERO_BYTE_GAS: Final = 16
 SIGNATURE_BYTES: Final = 65
+FLOOR_ZERO_BYTE_GAS: Final = 10
+FLOOR_NONZERO_BYTE_GAS: Final = 40
+"""What a transaction costs at least by its calldata (EIP-7623, since Prague)."""
+HANDLE_OPS_BYTES: Final = 4 + 4 * 32
+"""Of the bundle's calldata, beside the operation."""
 
 MARGIN: Final = 0.25
 """A call passes on at most 63/64 of its gas (EIP-150), so a limit must exceed what is used by 1.6 %
@@ -110,24 +115,29 @@ def check_call(
 def pre_verification_gas(operation: UserOperation) -> int:
     """What the bundle costs beyond what the EntryPoint can measure.
 
-    The transaction's own gas, its calldata, and the EntryPoint's loop. The signature counts with
-    65 bytes that are not zero and this value with a usual one, so the result depends on neither.
+    The transaction's own gas, its calldata, and the EntryPoint's loop; or, if that is more, the
+    least that a transaction of so much calldata costs. The signature counts with 65 bytes that are
+    not zero, or as it is if it is longer, and this value with a usual one, so the result depends on
+    no signature of an owner's own.
     """
-    signed = replace(
-        operation,
-        signature=b"\xff" * SIGNATURE_BYTES,
-        pre_verification_gas=BUNDLE_GAS,
-    )
+    length = max(SIGNATURE_BYTES, len(operation.signature))
+    signed = replace(operation, signature=b"\xff" * length, pre_verification_gas=BUNDLE_GAS)
     calldata = encode((ABI_TYPE,), (signed.abi_tuple(),))
     zeros = calldata.count(0)
-    words = (len(calldata) + 31) // 32
-    return (
+    others, words = len(calldata) - zeros, (len(calldata) + 31) // 32
+    usual = (
         BUNDLE_GAS
         + OPERATION_GAS
         + ZERO_BYTE_GAS * zeros
-        + NONZERO_BYTE_GAS * (len(calldata) - zeros)
+        + NONZERO_BYTE_GAS * others
         + WORD_GAS * words
     )
+    floor = (
+        BUNDLE_GAS
+        + FLOOR_ZERO_BYTE_GAS * zeros
+        + FLOOR_NONZERO_BYTE_GAS * (others + HANDLE_OPS_BYTES)
+    )
+    return max(usual, floor)
 
 
 def check_pre_verification_gas(operation: UserOperation, needed: int) -> None:

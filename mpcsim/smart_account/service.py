@@ -42,6 +42,7 @@ from mpcsim.smart_account.fields import (
     supplied_by,
     to_wire,
 )
+from mpcsim.smart_account.jsonrpc import JsonRpcError
 from mpcsim.smart_account.limits import DEFAULT_BUDGET, Budget, KnownOperation, KnownOperations
 from mpcsim.smart_account.operation import UserOperation
 from mpcsim.smart_account.paymaster import Sponsor
@@ -262,6 +263,8 @@ class SmartAccountService:
                     f"no digest was queried for sender {operation.sender}, "
                     f"nonce {hex(operation.nonce)}"
                 )
+        # The gas step has priced a signature of 65 bytes; no hash binds the one that has come.
+        gas.check_pre_verification_gas(operation, gas.pre_verification_gas(operation))
         with self.bundler.turn():
             if known.transaction is not None and self.chain.receipt(known.transaction) is None:
                 raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
@@ -270,20 +273,25 @@ class SmartAccountService:
             self._risk.spend(user_id, most)
             try:
                 known.transaction = self._bundle(operation)
-            except (BadRequest, Refused):
+            except (BadRequest, Refused, JsonRpcError):  # nothing was sent
                 self._risk.give_back(user_id, most)
                 raise
             known.at_risk = most
         return {"user_op_hash": to_wire(user_op_hash)}
 
     def _settle(self, user_id: str) -> None:
-        """Give back what a user's transactions might have cost, but for what failed ones did."""
+        """Give back what a user's transactions might have cost, but for what they did cost the
+        bundler: all of a failed one, and what an operation paid too little."""
         with self._lock:
             open_ones = [known for known in self._known.of(user_id) if known.at_risk]
         for known in open_ones:
             receipt = self.chain.receipt(known.transaction) if known.transaction else None
             if receipt is not None:
-                lost = 0 if receipt.success else receipt.gas_used * receipt.effective_gas_price
+                found = receipts.from_logs(
+                    self._hash(known.operation), self.deployment.entry_point, receipt
+                )
+                paid = 0 if found is None else int(found["actual_gas_cost"], 16)
+                lost = max(0, receipt.gas_used * receipt.effective_gas_price - paid)
                 self._risk.give_back(user_id, known.at_risk - lost)
                 known.at_risk = 0
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, closing
+from contextlib import closing
 from dataclasses import fields
 
 import pytest
 
 from mpcsim.service import GatewayOptions, OpenGateway
+from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.helpers.gateway import Client, Clock, open_with
 
 OPTIONS = {option.name for option in fields(GatewayOptions)}
@@ -20,25 +19,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "options(**options): ``GatewayOptions`` of the test's gateway"
     )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a coroutine in an event loop of its own, inside the async contexts it asks for."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-
-    async def call() -> None:
-        async with AsyncExitStack() as stack:
-            values = {name: pyfuncitem.funcargs[name] for name in names}
-            for name, value in values.items():
-                if isinstance(value, AbstractAsyncContextManager):
-                    values[name] = await stack.enter_async_context(value)
-            await pyfuncitem.obj(**values)
-
-    names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(call())
-    return True
 
 
 @pytest.fixture

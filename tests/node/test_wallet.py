@@ -82,14 +82,9 @@ def stored() -> tuple[Any, dict[str, KeyShareRecord]]:
     return gateway, asyncio.run(make())
 
 
-def use(stored: tuple[Any, dict[str, KeyShareRecord]], test: Any) -> None:
-    """Run ``test(house, records)`` on the shared gateway."""
-
-    async def run() -> None:
-        async with House(stored[0]) as house:
-            await test(house, stored[1])
-
-    asyncio.run(run())
+@pytest.fixture
+def records(stored: tuple[Any, dict[str, KeyShareRecord]]) -> dict[str, KeyShareRecord]:
+    return stored[1]
 
 
 def anew(test: Any, **options: Any) -> None:
@@ -116,20 +111,17 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 @pytest.mark.parametrize(
     ("curve", "requests"), [("secp256k1", ["sign", "exchange"]), ("ed25519", ["sign"])]
 )
-def test_round_trips(stored, curve, requests, early):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        house.wallet._signer._first_with_vault = early
-        await house.client.nodes()  # once in a node's life
-        house.transport.seen.clear()
-        timing = Timing()
-        sealed = stored_share(records[curve])
-        await house.wallet.sign(house.caller(), sealed, message=HASH, signer=None, timing=timing)
-        await settled(house)
-        assert house.transport.seen == ([] if early else ["open"]) + requests
-        for span in ["vault", "compute", *(f"round{n}" for n in range(1, 1 + len(requests)))]:
-            assert f"{span};dur=" in timing.header()
-
-    use(stored, test)
+async def test_round_trips(curve, requests, early, house, records):
+    house.wallet._signer._first_with_vault = early
+    await house.client.nodes()  # once in a node's life
+    house.transport.seen.clear()
+    timing = Timing()
+    sealed = stored_share(records[curve])
+    await house.wallet.sign(house.caller(), sealed, message=HASH, signer=None, timing=timing)
+    await settled(house)
+    assert house.transport.seen == ([] if early else ["open"]) + requests
+    for span in ["vault", "compute", *(f"round{n}" for n in range(1, 1 + len(requests)))]:
+        assert f"{span};dur=" in timing.header()
 
 
 @pytest.mark.few(1)
@@ -162,106 +154,87 @@ def test_the_institution_signs_when_the_operator_is_down(verb, early):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("damage", ["blob", "another key's", "another holder's"])
-def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog, damage):
+async def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog, damage, house):
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        other = await house.generate("secp256k1", "bob")
-        stores = [house.gateway.links[party].node._store for party in (OPERATOR, INSTITUTION)]
-        whole = stores[0].find(record.key_id)
-        if damage == "blob":
-            share = whole.share[:1000] + bytes([whole.share[1000] ^ 1]) + whole.share[1001:]
-        elif damage == "another key's":
-            share = stores[0].find(other.key_id).share
-        else:
-            share = stores[1].find(record.key_id).share
-        with stores[0]._database.transaction() as cursor:
-            update = "UPDATE shares SET share = ? WHERE key_id = ?"
-            cursor.execute(update, (share, record.key_id))
-        house.gateway.links[OPERATOR].node.restart()
-        text = "503 Service Unavailable: the operator's stored share of this key is damaged"
-        assert await failing(Upstream, house.sign(record)) == f"Upstream returned {text}"
-        lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
-        assert lines == [
-            "the operator's stored share of this key is damaged: user "
-            f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
-        ]
-        for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
-            assert await failing(Upstream, failed) == f"Upstream returned {text}"
-        await house.sign(other, name="bob")
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    other = await house.generate("secp256k1", "bob")
+    stores = [house.gateway.links[party].node._store for party in (OPERATOR, INSTITUTION)]
+    whole = stores[0].find(record.key_id)
+    if damage == "blob":
+        share = whole.share[:1000] + bytes([whole.share[1000] ^ 1]) + whole.share[1001:]
+    elif damage == "another key's":
+        share = stores[0].find(other.key_id).share
+    else:
+        share = stores[1].find(record.key_id).share
+    with stores[0]._database.transaction() as cursor:
+        update = "UPDATE shares SET share = ? WHERE key_id = ?"
+        cursor.execute(update, (share, record.key_id))
+    house.gateway.links[OPERATOR].node.restart()
+    text = "503 Service Unavailable: the operator's stored share of this key is damaged"
+    assert await failing(Upstream, house.sign(record)) == f"Upstream returned {text}"
+    lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+    assert lines == [
+        "the operator's stored share of this key is damaged: user "
+        f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
+    ]
+    for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
+        assert await failing(Upstream, failed) == f"Upstream returned {text}"
+    await house.sign(other, name="bob")
 
 
-def test_the_institution_signs_when_the_operator_is_too_slow(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        async def fail(name: str, go_on: Pass) -> Reply:
-            raise UpstreamTimeout
+async def test_the_institution_signs_when_the_operator_is_too_slow(house, records):
+    async def fail(name: str, go_on: Pass) -> Reply:
+        raise UpstreamTimeout
 
-        house.transport.hook = on("sign", fail)
-        await failing(UpstreamTimeout, house.sign(records["ed25519"]))  # it has half of the vault
-        house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
-        house.transport.seen.clear()
-        house.transport.hook = on("sign", fail)
-        await house.sign(records["ed25519"])
-        assert house.transport.seen.count("sign") == 2
-        house.transport.hook = on("sign", fail)
-        await failing(UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
-
-    use(stored, test)
+    house.transport.hook = on("sign", fail)
+    await failing(UpstreamTimeout, house.sign(records["ed25519"]))  # it has half of the vault
+    house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
+    house.transport.seen.clear()
+    house.transport.hook = on("sign", fail)
+    await house.sign(records["ed25519"])
+    assert house.transport.seen.count("sign") == 2
+    house.transport.hook = on("sign", fail)
+    await failing(UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
 
 
-def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        async def fail(name: str, go_on: Pass) -> Reply:
-            return Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
+async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(
+    house, records
+):
+    async def fail(name: str, go_on: Pass) -> Reply:
+        return Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
 
-        house.transport.hook = on("sign", fail)
-        await failing(Upstream, house.sign(records["ed25519"]))
-        assert house.transport.seen.count("sign") == 1
-
-    use(stored, test)
-
-
-def test_changed_seal_keys_are_fetched_anew(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        known = await house.client.nodes()
-        same = known[OPERATOR].seal_key
-        house.client._nodes = {j: replace(hello, seal_key=same) for j, hello in known.items()}
-        await house.sign(records["ed25519"])
-        assert house.client._nodes == known
-
-    use(stored, test)
+    house.transport.hook = on("sign", fail)
+    await failing(Upstream, house.sign(records["ed25519"]))
+    assert house.transport.seen.count("sign") == 1
 
 
-def test_what_does_not_verify(stored):
+async def test_changed_seal_keys_are_fetched_anew(house, records):
+    known = await house.client.nodes()
+    same = known[OPERATOR].seal_key
+    house.client._nodes = {j: replace(hello, seal_key=same) for j, hello in known.items()}
+    await house.sign(records["ed25519"])
+    assert house.client._nodes == known
+
+
+async def test_what_does_not_verify(house, records):
     share = keys("secp256k1")[1].record
     assert not verifies(share, HASH, bytes(65))
     assert not verifies(share, HASH, b"\x01" * 64 + b"\x1b")
     assert not verifies(share, HASH, b"\x01" * 64 + b"\x00")
     assert not verifies(keys("ed25519")[1].record, HASH, bytes(64))
-
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        signature = bytearray.fromhex(await house.sign(records["secp256k1"], HASH))
-        key = ecdsa.SECP256K1.decode_point(bytes.fromhex(records["secp256k1"].public_key[2:]))
-        record = replace(share, public_key=key)
-        assert verifies(record, HASH, bytes(signature))
-        signature[64] ^= 27 ^ 28
-        assert not verifies(record, HASH, bytes(signature))
-
-    use(stored, test)
+    signature = bytearray.fromhex(await house.sign(records["secp256k1"], HASH))
+    key = ecdsa.SECP256K1.decode_point(bytes.fromhex(records["secp256k1"].public_key[2:]))
+    record = replace(share, public_key=key)
+    assert verifies(record, HASH, bytes(signature))
+    signature[64] ^= 27 ^ 28
+    assert not verifies(record, HASH, bytes(signature))
 
 
-def test_no_signature_leaves_unverified(stored, monkeypatch):
+async def test_no_signature_leaves_unverified(monkeypatch, house, records):
     monkeypatch.setattr(signing, "verifies", lambda *_, **__: False)
-
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        for record in records.values():
-            said = await failing(ApiError, house.sign(record))
-            assert said == "MPC session ended with a signature that does not verify"
-
-    use(stored, test)
+    for record in records.values():
+        said = await failing(ApiError, house.sign(record))
+        assert said == "MPC session ended with a signature that does not verify"
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -321,130 +294,111 @@ def test_vaults_of_anyones_making():
 
 @pytest.mark.parametrize("field", ["encrypted_share", "secret_store"])
 @pytest.mark.parametrize("text", ["", "AQ", "!", "AQ==", "A" * 70000, "é"])
-def test_malformed_strings(stored, field, text):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        said = await failing(BadRequest, house.sign(records["ed25519"], **{field: text}))
-        assert said == f"Invalid {field}"
-        assert house.transport.seen == []
-
-    use(stored, test)
+async def test_malformed_strings(field, text, house, records):
+    said = await failing(BadRequest, house.sign(records["ed25519"], **{field: text}))
+    assert said == f"Invalid {field}"
+    assert house.transport.seen == []
 
 
-def test_strings_that_do_not_belong_together(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        one, other = records["secp256k1"], records["ed25519"]
-        stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
-        assert stores == "Invalid secret_store"
-        shares = await failing(BadRequest, house.sign(one, encrypted_share=other.encrypted_share))
-        assert shares == "Invalid encrypted_share: it does not open with this secret_store"
-        damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
-        assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
-        assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
-        await failing(BadRequest, house.sign(one, b"short"))
-
-    use(stored, test)
+async def test_strings_that_do_not_belong_together(house, records):
+    one, other = records["secp256k1"], records["ed25519"]
+    stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
+    assert stores == "Invalid secret_store"
+    shares = await failing(BadRequest, house.sign(one, encrypted_share=other.encrypted_share))
+    assert shares == "Invalid encrypted_share: it does not open with this secret_store"
+    damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
+    assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
+    assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
+    await failing(BadRequest, house.sign(one, b"short"))
 
 
-def test_recover_without_a_key(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        said = await failing(NotFound, house.recover("ed25519", "bob"))
-        assert said == "no ed25519 key is registered for this user"
-        said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
-        assert said == "This user has no key"
-
-    use(stored, test)
+async def test_recover_without_a_key(house, records):
+    said = await failing(NotFound, house.recover("ed25519", "bob"))
+    assert said == "no ed25519 key is registered for this user"
+    said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
+    assert said == "This user has no key"
 
 
 # ---------------------------------------------------------------------- looking into the vault
 
 
-def test_public_keys(stored):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        for record in records.values():
+async def test_public_keys(house, records):
+    for record in records.values():
 
-            async def ask(password: str, record: Any = record, **changed: Any) -> str:
-                sealed = stored_share(record, **changed)
-                found = await house.wallet.public_key(
-                    house.caller(), sealed, password=password, timing=Timing()
-                )
-                assert found.xpub is None, "nobody has asked for it"
-                return found.public_key
+        async def ask(password: str, record: Any = record, **changed: Any) -> str:
+            sealed = stored_share(record, **changed)
+            found = await house.wallet.public_key(
+                house.caller(), sealed, password=password, timing=Timing()
+            )
+            assert found.xpub is None, "nobody has asked for it"
+            return found.public_key
 
-            assert await ask(PASSWORD) == record.public_key
-            assert await failing(BadRequest, ask("wrong")) == "Invalid password"
-            assert await failing(NotFound, ask(PASSWORD, key_id=64 * "0")) == "no such key"
-            curve = next(c for c in CURVES if c != record.curve)
-            assert await failing(BadRequest, ask(PASSWORD, curve=curve)) == "Invalid curve"
-
-    use(stored, test)
+        assert await ask(PASSWORD) == record.public_key
+        assert await failing(BadRequest, ask("wrong")) == "Invalid password"
+        assert await failing(NotFound, ask(PASSWORD, key_id=64 * "0")) == "no such key"
+        curve = next(c for c in CURVES if c != record.curve)
+        assert await failing(BadRequest, ask(PASSWORD, curve=curve)) == "Invalid curve"
 
 
 # ---------------------------------------------------------------------- recovery
 
 
-def test_recoveries_that_overtake_each_other():
+async def test_recoveries_that_overtake_each_other(house):
     """Another one is completed while the request to begin is on its way."""
+    old, others = await house.generate("ed25519"), []
 
-    async def test(house: House) -> None:
-        old, others = await house.generate("ed25519"), []
+    async def overtake(name: str, go_on: Pass) -> Reply:
+        others.append(await house.recover("ed25519"))
+        return await go_on()
 
-        async def overtake(name: str, go_on: Pass) -> Reply:
-            others.append(await house.recover("ed25519"))
-            return await go_on()
-
-        house.transport.hook = on("recover", overtake)
-        newest = await house.recover("ed25519")
-        assert len({old.key_id, others[0].key_id, newest.key_id}) == 3
-        assert newest.public_key == old.public_key
-        await house.sign(newest)
-        assert await failing(NotFound, house.sign(others[0])) == "no such key"
-
-    anew(test)
+    house.transport.hook = on("recover", overtake)
+    newest = await house.recover("ed25519")
+    assert len({old.key_id, others[0].key_id, newest.key_id}) == 3
+    assert newest.public_key == old.public_key
+    await house.sign(newest)
+    assert await failing(NotFound, house.sign(others[0])) == "no such key"
 
 
-def test_records_that_differ():
-    async def test(house: House) -> None:
-        record, other = await house.generate("ed25519"), await house.generate("ed25519", "bob")
-        texts = set()
+async def test_records_that_differ(house):
+    record, other = await house.generate("ed25519"), await house.generate("ed25519", "bob")
+    texts = set()
 
-        def altering(change: Any) -> Any:
-            async def act(name: str, go_on: Pass) -> Reply:
-                reply = await go_on()
-                body = wire.Recovering.from_bytes(reply.body)
-                records = change(dict(body.records))
-                return replace(reply, body=replace(body, records=records).to_bytes())
-
-            return act
-
-        theirs: dict[int, bytes] = {}
-
-        async def steal(name: str, go_on: Pass) -> Reply:
+    def altering(change: Any) -> Any:
+        async def act(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
-            theirs.update(wire.Recovering.from_bytes(reply.body).records)
-            return reply
+            body = wire.Recovering.from_bytes(reply.body)
+            records = change(dict(body.records))
+            return replace(reply, body=replace(body, records=records).to_bytes())
 
-        house.transport.hook = on("recover", steal)
-        await house.recover("ed25519", "bob")
-        for change in (
-            lambda r: {OPERATOR: r[OPERATOR]},
-            lambda r: {OPERATOR: r[OPERATOR], INSTITUTION: theirs[INSTITUTION]},
-            lambda r: theirs,
-            lambda r: dict.fromkeys(r, b"?"),
-        ):
-            house.transport.hook = on("recover", altering(change))
-            texts.add(await failing(UntrustedNode, house.recover("ed25519")))
-            await settled(house)
-        assert texts == {
-            "The MPC nodes do not agree on the key to recover",
-            "The MPC nodes have signed a record of other shares than these",
-            "The MPC nodes' record of the key is damaged",
-        }
-        assert other.public_key
-        house.transport.hook = None
-        await house.sign(record)
-        await house.recover("ed25519")
+        return act
 
-    anew(test)
+    theirs: dict[int, bytes] = {}
+
+    async def steal(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        theirs.update(wire.Recovering.from_bytes(reply.body).records)
+        return reply
+
+    house.transport.hook = on("recover", steal)
+    await house.recover("ed25519", "bob")
+    for change in (
+        lambda r: {OPERATOR: r[OPERATOR]},
+        lambda r: {OPERATOR: r[OPERATOR], INSTITUTION: theirs[INSTITUTION]},
+        lambda r: theirs,
+        lambda r: dict.fromkeys(r, b"?"),
+    ):
+        house.transport.hook = on("recover", altering(change))
+        texts.add(await failing(UntrustedNode, house.recover("ed25519")))
+        await settled(house)
+    assert texts == {
+        "The MPC nodes do not agree on the key to recover",
+        "The MPC nodes have signed a record of other shares than these",
+        "The MPC nodes' record of the key is damaged",
+    }
+    assert other.public_key
+    house.transport.hook = None
+    await house.sign(record)
+    await house.recover("ed25519")
 
 
 # ---------------------------------------------------------------------- failures in between
@@ -501,93 +455,81 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
         ("secp256k1", "caller gone"),
     ],
 )
-def test_a_broken_generation_leaves_a_key_or_none(curve, how):
-    async def test(house: House) -> None:
-        at = 0
-        while True:
-            at += 1
-            name = f"user {at}"
-            broken = await breaking(house, house.generate(curve, name), at, how)
-            registered = await registered_key(house, name, curve)
-            if registered is None:
-                record = await house.generate(curve, name)
-            else:
-                record = await house.recover(curve, name)
-                assert record.public_key == registered.public_key
-            check(curve, record.public_key, HASH, await house.sign(record, HASH, name))
-            if not broken:
-                break
-        assert at > 4
-
-    anew(test)
+async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
+    at = 0
+    while True:
+        at += 1
+        name = f"user {at}"
+        broken = await breaking(house, house.generate(curve, name), at, how)
+        registered = await registered_key(house, name, curve)
+        if registered is None:
+            record = await house.generate(curve, name)
+        else:
+            record = await house.recover(curve, name)
+            assert record.public_key == registered.public_key
+        check(curve, record.public_key, HASH, await house.sign(record, HASH, name))
+        if not broken:
+            break
+    assert at > 4
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
-def test_a_broken_recovery_leaves_the_old_share_or_the_new(how):
-    async def test(house: House) -> None:
-        at = 0
-        while True:
-            at += 1
-            name = f"user {at}"
-            old = await house.generate("ed25519", name)
-            broken = await breaking(house, house.recover("ed25519", name), at, how)
-            registered = await registered_key(house, name, "ed25519")
-            assert registered is not None
-            assert registered.public_key == old.public_key
-            if registered.key_id == old.key_id:
-                check("ed25519", old.public_key, HASH, await house.sign(old, HASH, name))
-            new = await house.recover("ed25519", name)
-            check("ed25519", old.public_key, HASH, await house.sign(new, HASH, name))
-            if not broken:
-                break
-        assert at > 5
-
-    anew(test)
+async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
+    at = 0
+    while True:
+        at += 1
+        name = f"user {at}"
+        old = await house.generate("ed25519", name)
+        broken = await breaking(house, house.recover("ed25519", name), at, how)
+        registered = await registered_key(house, name, "ed25519")
+        assert registered is not None
+        assert registered.public_key == old.public_key
+        if registered.key_id == old.key_id:
+            check("ed25519", old.public_key, HASH, await house.sign(old, HASH, name))
+        new = await house.recover("ed25519", name)
+        check("ed25519", old.public_key, HASH, await house.sign(new, HASH, name))
+        if not broken:
+            break
+    assert at > 5
 
 
 @pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_broken_signature_is_no_hindrance(stored, curve, how):
-    async def test(house: House, records: dict[str, KeyShareRecord]) -> None:
-        at, record = 0, records[curve]
-        while await breaking(house, house.sign(record, signer="operator"), (at := at + 1), how):
-            check(curve, record.public_key, HASH, await house.sign(record, HASH))
-        assert at > (2 if curve == "secp256k1" else 1)
-
-    use(stored, test)
+async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
+    at, record = 0, records[curve]
+    while await breaking(house, house.sign(record, signer="operator"), (at := at + 1), how):
+        check(curve, record.public_key, HASH, await house.sign(record, HASH))
+    assert at > (2 if curve == "secp256k1" else 1)
 
 
-def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown():
-    async def test(house: House) -> None:
-        late: list[asyncio.Task[Reply]] = []
+async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(house):
+    late: list[asyncio.Task[Reply]] = []
 
-        async def pause(name: str, go_on: Pass) -> Reply:
-            late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
-            house.transport.hook = on("/wallet/v1/keys", look)
-            raise UpstreamTimeout
+    async def pause(name: str, go_on: Pass) -> Reply:
+        late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
+        house.transport.hook = on("/wallet/v1/keys", look)
+        raise UpstreamTimeout
 
-        async def look(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            await late[0]
-            return reply
+    async def look(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        await late[0]
+        return reply
 
-        old = await house.generate("ed25519")
-        house.transport.hook = on("activate", pause)
-        said = await failing(OutcomeUnknown, house.recover("ed25519"))
-        assert said == (
-            "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
-            "names a key whose share you do not hold, recover it"
-        )
-        await settled(house)
-        # It was answered 504, and the old share is dead all the same: as the text says.
-        (registered,) = (await house.wallet.keys(house.caller())).keys
-        assert registered.key_id != old.key_id
-        await failing(NotFound, house.sign(old))
-        new = await house.recover("ed25519")
-        check("ed25519", old.public_key, HASH, await house.sign(new, HASH))
-
-    anew(test)
+    old = await house.generate("ed25519")
+    house.transport.hook = on("activate", pause)
+    said = await failing(OutcomeUnknown, house.recover("ed25519"))
+    assert said == (
+        "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
+        "names a key whose share you do not hold, recover it"
+    )
+    await settled(house)
+    # It was answered 504, and the old share is dead all the same: as the text says.
+    (registered,) = (await house.wallet.keys(house.caller())).keys
+    assert registered.key_id != old.key_id
+    await failing(NotFound, house.sign(old))
+    new = await house.recover("ed25519")
+    check("ed25519", old.public_key, HASH, await house.sign(new, HASH))
 
 
 @pytest.mark.parametrize(
@@ -600,75 +542,66 @@ def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(
         (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Upstream),
     ],
 )
-def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(reply, error):
-    async def test(house: House) -> None:
-        async def refuse(name: str, go_on: Pass) -> Reply:
-            return reply
+async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(
+    reply, error, house
+):
+    async def refuse(name: str, go_on: Pass) -> Reply:
+        return reply
 
-        house.transport.hook = on("activate", refuse)
-        said = await failing(error, house.generate("ed25519"))
-        assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
-
-    anew(test)
+    house.transport.hook = on("activate", refuse)
+    said = await failing(error, house.generate("ed25519"))
+    assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("curve", CURVES)
-def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve):
-    async def test(house: House) -> None:
-        async def race(work: list[Coroutine[Any, Any, KeyShareRecord]]) -> KeyShareRecord:
-            made = await asyncio.gather(*work, return_exceptions=True)
-            lost = [m for m in made if isinstance(m, BaseException)]
-            assert {type(loss) for loss in lost} == {Conflict}
-            waiting = [
-                loss
-                for loss in lost
-                if isinstance(loss, Conflict) and "Retry-After" in loss.headers
-            ]
-            assert all(1 <= int(loss.headers["Retry-After"]) <= 5 for loss in waiting)
-            said = {loss.message for loss in lost if loss not in waiting}
-            assert said <= {f"{curve} key already exists for this user"}
-            (won,) = [m for m in made if not isinstance(m, BaseException)]
-            return won
+async def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve, house):
+    async def race(work: list[Coroutine[Any, Any, KeyShareRecord]]) -> KeyShareRecord:
+        made = await asyncio.gather(*work, return_exceptions=True)
+        lost = [m for m in made if isinstance(m, BaseException)]
+        assert {type(loss) for loss in lost} == {Conflict}
+        waiting = [
+            loss for loss in lost if isinstance(loss, Conflict) and "Retry-After" in loss.headers
+        ]
+        assert all(1 <= int(loss.headers["Retry-After"]) <= 5 for loss in waiting)
+        said = {loss.message for loss in lost if loss not in waiting}
+        assert said <= {f"{curve} key already exists for this user"}
+        (won,) = [m for m in made if not isinstance(m, BaseException)]
+        return won
 
-        first = await race([house.generate(curve) for _ in range(50)])
-        check(curve, first.public_key, HASH, await house.sign(first, HASH))
-        new = await race([house.recover(curve) for _ in range(50)])
-        check(curve, first.public_key, HASH, await house.sign(new, HASH))
-
-    anew(test)
+    first = await race([house.generate(curve) for _ in range(50)])
+    check(curve, first.public_key, HASH, await house.sign(first, HASH))
+    new = await race([house.recover(curve) for _ in range(50)])
+    check(curve, first.public_key, HASH, await house.sign(new, HASH))
 
 
-def test_after_a_lost_answer_the_registry_tells():
+async def test_after_a_lost_answer_the_registry_tells(house):
     """It is asked then, and not otherwise."""
 
-    async def test(house: House) -> None:
-        async def lose(name: str, go_on: Pass) -> Reply:
-            await go_on()
-            raise UpstreamTimeout
+    async def lose(name: str, go_on: Pass) -> Reply:
+        await go_on()
+        raise UpstreamTimeout
 
-        async def deny(name: str, go_on: Pass) -> Reply:
-            if name == "activate":
-                return await lose(name, go_on)
-            reply = await go_on()
-            if name != "/wallet/v1/keys":
-                return reply
-            return replace(reply, body=json.dumps(json.loads(reply.body) | {"keys": []}).encode())
+    async def deny(name: str, go_on: Pass) -> Reply:
+        if name == "activate":
+            return await lose(name, go_on)
+        reply = await go_on()
+        if name != "/wallet/v1/keys":
+            return reply
+        return replace(reply, body=json.dumps(json.loads(reply.body) | {"keys": []}).encode())
 
-        async def fail(name: str, go_on: Pass) -> Reply:
-            raise UpstreamTimeout
+    async def fail(name: str, go_on: Pass) -> Reply:
+        raise UpstreamTimeout
 
-        await house.generate("ed25519", "a")
-        assert "/wallet/v1/keys" not in house.transport.seen
-        house.transport.hook = on("activate", lose)
-        await house.generate("ed25519", "b")
-        assert "/wallet/v1/keys" in house.transport.seen
-        house.transport.hook = deny
-        await failing(OutcomeUnknown, house.generate("ed25519", "c"))
-        house.transport.hook = on("/wallet/v1/keys", fail)
-        await house.generate("ed25519", "d")
-
-    anew(test)
+    await house.generate("ed25519", "a")
+    assert "/wallet/v1/keys" not in house.transport.seen
+    house.transport.hook = on("activate", lose)
+    await house.generate("ed25519", "b")
+    assert "/wallet/v1/keys" in house.transport.seen
+    house.transport.hook = deny
+    await failing(OutcomeUnknown, house.generate("ed25519", "c"))
+    house.transport.hook = on("/wallet/v1/keys", fail)
+    await house.generate("ed25519", "d")
 
 
 # ---------------------------------------------------------------------- peers that cheat
@@ -681,31 +614,28 @@ def corrupt(monkeypatch: pytest.MonkeyPatch, party: int, kind: str, change: Any)
     monkeypatch.setattr(signing, "frost", playing(frost, party, tamper))
 
 
-def test_a_cheat_that_must_not_be_tried_again(monkeypatch):
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        with monkeypatch.context() as patch:
-            corrupt(
-                patch,
-                OPERATOR,
-                "Offer",
-                lambda m: replace(
-                    m, offer=replace(m.offer, t=bytes([m.offer.t[0] ^ 1]) + m.offer.t[1:])
-                ),
-            )
-            said = await failing_with(house.sign(record))
-        assert said == (
-            "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
-            "party 2 (operator); recover the key before it signs again; it is suspended until then"
+async def test_a_cheat_that_must_not_be_tried_again(monkeypatch, house):
+    record = await house.generate("secp256k1")
+    with monkeypatch.context() as patch:
+        corrupt(
+            patch,
+            OPERATOR,
+            "Offer",
+            lambda m: replace(
+                m, offer=replace(m.offer, t=bytes([m.offer.t[0] ^ 1]) + m.offer.t[1:])
+            ),
         )
-        assert house.transport.seen[-2:] == ["suspend", "exchange"]
-        for signer in ("operator", "institution"):
-            said = await failing(Upstream, house.sign(record, signer=signer))
-            assert said.startswith("Upstream returned 409 Conflict: this key is suspended")
-        record = await house.recover("secp256k1")
-        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-
-    anew(test)
+        said = await failing_with(house.sign(record))
+    assert said == (
+        "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
+        "party 2 (operator); recover the key before it signs again; it is suspended until then"
+    )
+    assert house.transport.seen[-2:] == ["suspend", "exchange"]
+    for signer in ("operator", "institution"):
+        said = await failing(Upstream, house.sign(record, signer=signer))
+        assert said.startswith("Upstream returned 409 Conflict: this key is suspended")
+    record = await house.recover("secp256k1")
+    check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
 
 
 async def failing_with(call: Coroutine[Any, Any, object]) -> str:
@@ -719,7 +649,7 @@ async def failing_with(call: Coroutine[Any, Any, object]) -> str:
 
 
 @pytest.mark.parametrize("ending", ["well", "badly", "early"])
-def test_the_stretched_password_is_overwritten(ending, monkeypatch):
+async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house):
     made: list[bytearray] = []
     go_on = threading.Event()
 
@@ -731,23 +661,20 @@ def test_the_stretched_password_is_overwritten(ending, monkeypatch):
 
     monkeypatch.setattr(node.password_key, "password_key", password_key)
 
-    async def test(house: House) -> None:
-        async def fail(name: str, go_on: Pass) -> Reply:
-            raise UpstreamTimeout
+    async def fail(name: str, go_on: Pass) -> Reply:
+        raise UpstreamTimeout
 
-        if ending == "badly":
-            house.transport.hook = on("activate", fail)
-            await failing(OutcomeUnknown, house.generate("ed25519"))
-        elif ending == "early":
-            house.transport.hook = on("exchange", fail)
-            await failing(OutcomeUnknown, house.generate("ed25519"))
-            assert not made
-            go_on.set()
-            async with asyncio.timeout(20):
-                while not made or any(made[0]):
-                    await asyncio.sleep(0.01)
-        else:
-            await house.generate("ed25519")
-        assert made == [bytearray(32)]
-
-    anew(test)
+    if ending == "badly":
+        house.transport.hook = on("activate", fail)
+        await failing(OutcomeUnknown, house.generate("ed25519"))
+    elif ending == "early":
+        house.transport.hook = on("exchange", fail)
+        await failing(OutcomeUnknown, house.generate("ed25519"))
+        assert not made
+        go_on.set()
+        async with asyncio.timeout(20):
+            while not made or any(made[0]):
+                await asyncio.sleep(0.01)
+    else:
+        await house.generate("ed25519")
+    assert made == [bytearray(32)]

@@ -22,6 +22,7 @@ FILE_NAME = re.compile(r"(?<![\w./-])[\w.-]+\.(?:py|md|toml|yml|lock|json)\b")
 MODULE = re.compile(r"(?<![\w./-])(?:mpcsim|node|tests)(?:\.\w+)+")
 TEST = re.compile(r"(tests/[\w./-]+\.py)::(\w+)")
 NAME = re.compile(r"\w+(?:\.\w+)*")
+PROSE = re.compile(r'"""(?s:.*?)"""|#[^\n]*')
 TERM = re.compile(r"^- \*\*(.+?)\*\*(?: \((.+?)\))?: \S", re.MULTILINE)
 
 
@@ -35,15 +36,13 @@ def glossary() -> str:
 
 @cache
 def names(*folders: str) -> frozenset[str]:
-    """Every name in the code of these folders, and every text in it that looks like one."""
+    """Every word in the code of these folders, but for docstrings and comments."""
     return frozenset(
-        value
+        word
         for folder in folders
         for path in python_files(folder)
         if path.name != "test_documents.py"
-        for node in ast.walk(parsed(path))
-        for _, value in ast.iter_fields(node)
-        if isinstance(value, str) and NAME.fullmatch(value)
+        for word in re.findall(r"\w+", PROSE.sub("", path.read_text(encoding="utf-8")))
     )
 
 

@@ -16,6 +16,11 @@ INDEX_OPTION = re.compile(
     r"(?<!no-emit-)\b(?:extra-)?index-url\b|\bPIP_(?:EXTRA_)?INDEX_URL\b|\bUV_[A-Z_]*INDEX\w*",
     re.IGNORECASE,
 )
+# A line without any of these needs no closer look.
+SIGN = re.compile(
+    r"/[whtromuUp]|Users|[iI][nN][dD][eE][xX]|\.(?:org|com?|net|io|dev)\b", re.IGNORECASE
+)
+PICTURE = '"image/png": "'
 # The host of a URL, or a name that can only be one.
 HOST = re.compile(
     r"://(?:[^/\s@]*@)?([\w-]+(?:\.[\w-]+)+)"
@@ -42,9 +47,11 @@ EXEMPT = {Path(__file__).resolve()}
 
 def offences(text: str) -> list[str]:
     return [
-        f"{text.count(NEW_LINE, 0, match.start()) + 1}: {match.group(0)}"
+        f"{number}: {match.group(0)}"
+        for number, line in enumerate(text.split(NEW_LINE), start=1)
+        if PICTURE not in line and SIGN.search(line)
         for pattern in (MACHINE_PATH, WINDOWS_PATH, INDEX_OPTION, HOST)
-        for match in pattern.finditer(text)
+        for match in pattern.finditer(line)
         if pattern is not HOST or (match.group(1) or match.group(2)).lower() not in HOSTS
     ]
 

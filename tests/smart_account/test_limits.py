@@ -6,7 +6,7 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from mpcsim.rng import SeededRng
-from mpcsim.smart_account import limits, setup
+from mpcsim.smart_account import gas, limits, setup
 from mpcsim.smart_account.chain import Fees
 from mpcsim.smart_account.client import ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.endpoints import Endpoint
@@ -89,8 +89,13 @@ def test_what_is_given_back_can_be_spent_again():
         budget.spend("alice", 101)
 
 
-def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch):
-    """A transaction that fails stays taken with what it cost; one that succeeds costs nothing."""
+@pytest.mark.parametrize(
+    "change",
+    [{"success": False, "logs": ()}, {"gas_used": 5_000_000}],
+    ids=["a transaction that fails", "an operation that pays too little"],
+)
+def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change):
+    """What is lost stays taken; an operation that pays for its transaction costs nothing."""
     service = setup.embedded(rng=SeededRng("a bundler's losses"))
     client = SmartAccountClient(ServiceTransport(service))
     owner = setup.account(SeededRng("an owner").bytes(32))
@@ -106,9 +111,28 @@ def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch):
     for _ in range(3):  # each may cost most of it, and is paid back when the next one is sent
         assert operation()["status"] == "included"
     receipt = service.chain.receipt
-    monkeypatch.setattr(service.chain, "receipt", lambda h: replace(receipt(h), success=False))
-    with pytest.raises(Exception, match=r"bundler: it would cost up to \d+ wei, and \d+ of 6"):
+    monkeypatch.setattr(service.chain, "receipt", lambda h: replace(receipt(h), **change))
+    with pytest.raises(Exception, match=r"bundler: it would cost up to \d+ wei, and -?\d+ of 6"):
         operation()
+
+
+def test_a_long_signature_is_paid_for(embedded, new_plain_owner):
+    """No hash binds a signature: what the gas step has priced, send must not exceed."""
+    flow = embedded.until_send(new_plain_owner("who signs at length"), to=SOMEBODY, sponsored=True)
+    body = flow._body()
+    for size in (3_000, 65_536):
+        with pytest.raises(BadRequest, match="pre_verification_gas: below"):
+            embedded.service.answer(Endpoint.SEND, {**body, "signature": "0x" + "ff" * size})
+    embedded.service.answer(Endpoint.SEND, body)
+
+
+@pytest.mark.parametrize(("byte", "least"), [("00", 10), ("ff", 40)])
+def test_calldata_costs_what_the_chain_asks_for_it_at_least(byte, least):
+    """EIP-7623: 10 gas a token, of which a byte is one or four, beside the transaction's 21,000."""
+    size = 65_536
+    priced = gas.pre_verification_gas(replace(OPERATION, call_data=bytes.fromhex(byte * size)))
+    assert priced >= 21_000 + least * size
+    assert gas.pre_verification_gas(OPERATION) < 60_000
 
 
 def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):

@@ -291,9 +291,40 @@ def test_a_body_in_many_small_chunks(few):
     """More bytes than a header may have, none of which is one."""
     connection = few.connect().send(upload(CHUNKED))
     for _ in range(FEW.header_bytes // 4):
-        connection.send(b"2\r\n  \r\n")
+        connection.send(b"8\r\n        \r\n")
     assert connection.send(b"0\r\n\r\n").status() == 200
     assert not few.closed
+
+
+def test_a_body_that_is_mostly_sizes_of_chunks(few):
+    """Each byte of such a body takes as long to read as kilobytes of another."""
+    connection = few.connect()
+    connection.send(upload(CHUNKED) + b"1\r\na\r\n" * FEW.header_bytes)
+    few.wait(1.0)
+    assert connection.error(431) == "The header has more than 1024 bytes"
+    assert few.closed == {Limit.LONG_HEADER: 1}
+
+
+def test_what_comes_at_once_is_handled_in_turns(server):
+    """Thousands of chunks in one read hold up nobody else; nothing more is read meanwhile."""
+    connection = server.connect()
+    connection.send(upload(CHUNKED))
+    connection.protocol.data_received(b"8\r\n        \r\n" * 2_000 + b"0\r\n\r\n")
+    assert connection.protocol.conn.buffered_bytes > 20_000
+    assert connection._paused
+    assert server.health() == 200
+    while connection.protocol.conn.buffered_bytes:
+        server.wait()
+    server.wait()
+    assert connection.status() == 200
+    assert not server.closed
+
+
+def test_a_request_of_two_lengths(server):
+    """Whoever is in between may go by the other one (RFC 9112, 6.1)."""
+    for length in ("Content-Length: 4\r\n", "content-length : 4\r\n", "CONTENT-LENGTH:\t4\r\n"):
+        connection = server.connect().send(upload(length + CHUNKED) + b"0\r\n\r\n")
+        connection.error(400)
 
 
 # --- the number of connections --------------------------------------------------------------------

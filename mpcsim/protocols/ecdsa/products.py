@@ -190,9 +190,9 @@ def finish(
                 committed[j].nonce,
                 message.R_i,
             )
-        step = view.step("step 8: multiplication, receiver output")
+        step, reply = view.step("step 8: multiplication, receiver output"), message.reply
         with step, setup.share.guarded(j, view.recall), blaming(j):
-            d[j] = setup.mta.receiver_finish(second.offered[j], message.reply)
+            d[j] = setup.mta.receiver_finish(second.offered[j], reply)
         with view.step("step 8: Gamma checks"):
             d_u, d_v = d[j]
             chi = second.chi[j]
