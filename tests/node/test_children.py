@@ -1,8 +1,6 @@
 """Child keys (BIP 32) through the REST interface: keys and xpubs as another library derives them,
 signatures as libsecp256k1 verifies them."""
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import coincurve
@@ -12,7 +10,6 @@ from slip10 import SLIP10
 from mpcsim.primitives.bip32 import HARDENED, Path, parse_path
 from node.errors import ApiError, BadRequest
 from node.models import KeyShareRecord
-from node.settings import Settings
 from node.timing import Timing
 from tests.node import double, wallets
 from tests.node.harness import FAST_PLACES, PASSWORD, PLACES, answer, system
@@ -129,17 +126,6 @@ def test_which_key_is_meant(layer):
 # --- the wallet -----------------------------------------------------------------------------------
 
 
-def use(work: Callable[[House], Any], settings: Settings | None = None) -> None:
-    async def whole() -> None:
-        async with House(settings=settings) as house:
-            try:
-                await work(house)
-            finally:
-                house.gateway.close()
-
-    asyncio.run(whole())
-
-
 async def look(house: House, record: KeyShareRecord, path: Path | None) -> Any:
     return await house.wallet.public_key(
         house.caller(), stored_share(record), password=wallets.PASSWORD, path=path, timing=Timing()
@@ -153,15 +139,11 @@ async def refusal(call: Any, kind: type[ApiError] = BadRequest) -> str:
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_a_hardened_step_that_nobody_has_looked_at(early: bool) -> None:
+async def test_a_hardened_step_that_nobody_has_looked_at(early: bool, house: House) -> None:
     """The REST interface refuses it; so does whoever comes after."""
-
-    async def work(house: House) -> None:
-        record = await house.generate("secp256k1")
-        path = (0, HARDENED)
-        for call in (house.sign(record, path=path), look(house, record, path)):
-            said = await refusal(call, ApiError)
-            assert 'step 2 ("2147483648") is hardened' in said
-        await house.sign(record, path=(0,))
-
-    use(work, Settings(early_requests=early))
+    record = await house.generate("secp256k1")
+    path = (0, HARDENED)
+    for call in (house.sign(record, path=path), look(house, record, path)):
+        said = await refusal(call, ApiError)
+        assert 'step 2 ("2147483648") is hardened' in said
+    await house.sign(record, path=(0,))

@@ -40,52 +40,43 @@ class Posts:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_key_signs(curve: str, early: bool) -> None:
-    async def test() -> None:
-        settings = Settings(separate_messages=True, early_requests=early)
-        async with House(settings=settings) as house:
-            record = await house.generate(curve)
-            posts = Posts(house)
-            await house.sign(record, HASH)
-            await house.sign(record, HASH, signer="institution")
-            assert posts.sizes == ([1, 1] * 2 if curve == "secp256k1" else [])
-
-    asyncio.run(test())
+async def test_a_key_signs(curve: str, early: bool) -> None:
+    settings = Settings(separate_messages=True, early_requests=early)
+    async with House(settings=settings) as house:
+        record = await house.generate(curve)
+        posts = Posts(house)
+        await house.sign(record, HASH)
+        await house.sign(record, HASH, signer="institution")
+        assert posts.sizes == ([1, 1] * 2 if curve == "secp256k1" else [])
 
 
-def test_what_is_not_between_two_that_know_each_other_stays_together() -> None:
+async def test_what_is_not_between_two_that_know_each_other_stays_together() -> None:
     """A key generation, and a recovery, have messages for both MPC nodes."""
 
-    async def test() -> None:
-        async with House(settings=APART) as house:
-            posts = Posts(house)
-            await house.generate("secp256k1")
-            assert min(posts.sizes) > 1
-
-    asyncio.run(test())
+    async with House(settings=APART) as house:
+        posts = Posts(house)
+        await house.generate("secp256k1")
+        assert min(posts.sizes) > 1
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("lost", [0, 1])
-def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost: int) -> None:
-    async def test() -> None:
-        async with House(settings=APART) as house:
-            record = await house.generate("secp256k1")
-            exchange, count = house.client.exchange, iter(range(9))
+async def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost: int) -> None:
+    async with House(settings=APART) as house:
+        record = await house.generate("secp256k1")
+        exchange, count = house.client.exchange, iter(range(9))
 
-            async def losing(token: str, session_id: bytes, messages: Any) -> Any:
-                kind = Envelope.decode(messages[0]).kind
-                if next(count) == lost:
-                    raise ApiError(502, f"lost: {kind}")
-                return await exchange(token, session_id, messages)
+        async def losing(token: str, session_id: bytes, messages: Any) -> Any:
+            kind = Envelope.decode(messages[0]).kind
+            if next(count) == lost:
+                raise ApiError(502, f"lost: {kind}")
+            return await exchange(token, session_id, messages)
 
-            house.client.exchange = losing  # type: ignore[method-assign]
-            with pytest.raises(ApiError, match="lost"):
-                await house.sign(record, HASH)
-            await house.wallet.close()
-            house.client.exchange = exchange  # type: ignore[method-assign]
-            node = house.gateway.gateway.links[OPERATOR].node
-            assert not node._sessions
+        house.client.exchange = losing  # type: ignore[method-assign]
+        with pytest.raises(ApiError, match="lost"):
             await house.sign(record, HASH)
-
-    asyncio.run(test())
+        await house.wallet.close()
+        house.client.exchange = exchange  # type: ignore[method-assign]
+        node = house.gateway.gateway.links[OPERATOR].node
+        assert not node._sessions
+        await house.sign(record, HASH)

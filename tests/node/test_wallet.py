@@ -45,7 +45,6 @@ from node.errors import (
     UpstreamTimeout,
 )
 from node.models import KeyShareRecord
-from node.settings import Settings
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
@@ -87,16 +86,6 @@ def records(stored: tuple[Any, dict[str, KeyShareRecord]]) -> dict[str, KeyShare
     return stored[1]
 
 
-def anew(test: Any, **options: Any) -> None:
-    """Run ``test(house)`` on a gateway of its own."""
-
-    async def run() -> None:
-        async with House(**options) as house:
-            await test(house)
-
-    asyncio.run(run())
-
-
 async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
     with pytest.raises(error) as caught:
         await call
@@ -128,28 +117,25 @@ async def test_round_trips(curve, requests, early, house, records):
 @pytest.mark.parametrize(
     ("verb", "early"), [("sign", False), ("exchange", False), ("exchange", True)]
 )
-def test_the_institution_signs_when_the_operator_is_down(verb, early):
+async def test_the_institution_signs_when_the_operator_is_down(verb, early, house):
     """Once the vault is open: that takes both."""
 
-    async def test(house: House) -> None:
-        async def fail(name: str, go_on: Pass) -> Reply:
-            house.gateway.links[OPERATOR].down = True
-            return await go_on()
+    async def fail(name: str, go_on: Pass) -> Reply:
+        house.gateway.links[OPERATOR].down = True
+        return await go_on()
 
-        record = await house.generate("secp256k1")
-        house.transport.hook = on(verb, fail)
-        house.transport.seen.clear()
-        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-        assert house.transport.seen.count("sign") == 2
+    record = await house.generate("secp256k1")
+    house.transport.hook = on(verb, fail)
+    house.transport.seen.clear()
+    check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+    assert house.transport.seen.count("sign") == 2
 
-        house.gateway.links[OPERATOR].down = False
-        house.transport.hook = on("sign", fail)
-        said = await failing(Upstream, house.sign(record, signer="operator"))
-        assert said == (
-            "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
-        )
-
-    anew(test, settings=Settings(early_requests=early))
+    house.gateway.links[OPERATOR].down = False
+    house.transport.hook = on("sign", fail)
+    said = await failing(Upstream, house.sign(record, signer="operator"))
+    assert said == (
+        "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
+    )
 
 
 @pytest.mark.few(1)
