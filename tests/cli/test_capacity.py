@@ -137,30 +137,6 @@ def test_options_that_make_no_sense(config: str, options: list[str], why: str, c
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("seconds = 6", "", "workloads never end"),
-        ("workers = 2", "cores = 0", "gateway.cores: part cores is 0: not a whole number from 1"),
-        (
-            'kind = "steady"\nper_s = 20',
-            'kind = "times"\nfile = "calls.csv"',
-            "calls.csv: arrivals: time 3, 0.5 s, is before time 2, 2 s: out of order",
-        ),
-    ],
-)
-def test_configurations_that_make_no_sense(
-    config: str, old: str, new: str, why: str, capsys
-) -> None:
-    Path(config).with_name("calls.csv").write_text("at\n3\n5\n3.5\n")
-    Path(config).write_text(CONFIG.replace(old, new))
-    assert main(["capacity", config]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert why in err
-    assert err.count("\n") == 1
-
-
 def test_files_that_cannot_be_read(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
     def missing(path: str) -> Costs:
         Path(path).read_text()

@@ -119,16 +119,6 @@ def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
     )
 
 
-def test_one_address_for_the_other(told, monkeypatch, served):
-    monkeypatch.setenv("OPERATOR_URL", served.addresses["institution"])
-    status, lines = told()
-    assert (status, lines[-2]) == (
-        1,
-        "what answers at the operator's address is not the operator: correct OPERATOR_URL or "
-        "OPERATOR_PORT",
-    )
-
-
 def broken(folder, what):
     if what == "registry":
         store_file(folder, "gateway").unlink()

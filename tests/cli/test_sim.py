@@ -9,7 +9,6 @@ import pytest
 
 from mpcsim import Scenario
 from mpcsim.cli import main
-from mpcsim.sim import Trace
 
 THREE_OF_FIVE = """
 run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign"]
@@ -98,17 +97,6 @@ def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
     Path(file).write_text(text[:-5])
     assert main(["trace", file]) == 2
     assert "cut off before its end" in capsys.readouterr().err
-
-
-def test_a_trace_that_does_not_say_what_made_it(tmp_path: Path, capsys) -> None:
-    assert main(["sim", "seoul", f"--traces={tmp_path}"]) == 0
-    file = tmp_path / "2-sign-secp256k1.jsonl"
-    made = Trace.load(file)
-    made.__dict__["scenario"] = ""
-    made.save_jsonl(file)
-    for option in ("--scenario", "--rerun"):
-        assert main(["trace", str(file), option]) == 2
-        assert "does not say" in capsys.readouterr().err
 
 
 def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> None:

@@ -168,19 +168,6 @@ def test_a_site_setting_without_effect_is_refused(setting: str, value: float) ->
         assert ms(sign(service.user("alice"), share).elapsed) == pytest.approx(80, rel=1e-3)
 
 
-def test_the_network_can_change_while_the_service_runs() -> None:
-    with local() as service:
-        alice = service.user("alice")
-        share = generate(alice)
-        assert service.now_ms == 0
-        service.change(WAN)
-        assert ms(sign(alice, share).elapsed) == pytest.approx(80, rel=1e-3)
-        service.change(Network.star(operator=500))
-        assert ms(sign(alice, share, signer="operator").elapsed) == pytest.approx(1000, rel=1e-3)
-        with pytest.raises(UsageError, match="no site"):
-            service.change(Network.mesh([1, 2]))
-
-
 def test_computation_can_be_made_to_cost() -> None:
     with local(cpu_factor=100) as service:
         alice = service.user("alice")

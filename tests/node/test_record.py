@@ -11,11 +11,9 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
-from node.settings import Settings
 
 CHEAP = Argon2Cost(operations=1, memory_kib=64)
 NEW = {"password": "correct horse"}
@@ -139,21 +137,6 @@ def test_a_call_that_waits_for_the_time_to_pass(
         service.record(late)
 
 
-def test_the_services_own_network_stays(service: LocalService, calls: dict[str, Call]) -> None:
-    heard: list[object] = []
-    service.change(STAR, seed=3)
-    service.record(calls["ed25519"], runs=RUNS)
-    assert (service.gateway.network.model, service.gateway.network.seed) == (STAR, 3)
-    assert service.gateway.network.listener is None
-    service.gateway.network.listener = heard.append
-    with pytest.raises(UsageError):
-        service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
-    assert service.gateway.network.model == STAR
-    assert service.gateway.network.listener == heard.append
-    service.gateway.network.listener = None
-    service.change()
-
-
 @pytest.mark.parametrize("runs", [0, -1, 1.5])
 def test_bad_numbers_of_runs(service: LocalService, calls: dict[str, Call], runs: Any) -> None:
     with pytest.raises(UsageError, match=f"runs is {runs}: not a whole number from 1 on"):
@@ -177,20 +160,3 @@ def test_sites_that_compute_are_refused(service: LocalService, calls: dict[str, 
 def test_services_whose_calls_have_no_graph(options: dict[str, Any], named: str) -> None:
     with LocalService(cost=CHEAP, **options) as service, pytest.raises(UsageError, match=named):
         service.record(lambda: service.http.get("/"))
-
-
-def test_the_graph_follows_the_settings() -> None:
-    """With the vault opened in a request of its own there are two more messages a hop."""
-
-    def messages(settings: Settings) -> int:
-        with LocalService(cost=CHEAP, settings=settings) as service:
-            alice = service.user("alice")
-            share = call(alice, "generate", curve="ed25519", **NEW).json()
-            graph: MessageGraph = service.record(
-                partial(call, alice, "sign", **share, **SIGNATURE), runs=RUNS
-            )
-            return len(graph.messages)
-
-    address = "http://gateway"
-    assert messages(Settings(waas_api_url=address)) == 6
-    assert messages(Settings(waas_api_url=address, early_requests=False)) > 6

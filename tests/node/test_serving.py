@@ -71,23 +71,6 @@ def stop(process):
 
 
 @pytest.mark.soak
-def test_without_a_gateway():
-    with node(BUILD_TYPE="test") as (process, client):
-        assert client.get("/").json()["build_type"] == "test"
-        token = {"authorization": "Bearer a.b.c"}
-        answer = client.get("/v3/wallet", headers=token)
-        assert answer.status_code == 500
-        assert "WAAS_API_URL" in answer.json()["error"]
-        lines = stop(process)
-    errors = [line["event"] for line in lines if line["level"] == "ERROR"]
-    assert any("WAAS_API_URL" in event for event in errors)
-    requests = [line for line in lines if line["event"] == "request"]
-    assert requests[-1]["status"] == 500
-    # Its own lines, uvicorn's, and no second access log.
-    assert {line["logger"] for line in lines} == {"node", "uvicorn.error"}
-
-
-@pytest.mark.soak
 def test_several_workers(tmp_path):
     """Each has a log file of its own, and has written all of it when it ends."""
     with node(WORKERS="2", LOG_FOLDER=str(tmp_path)) as (process, client):

@@ -37,7 +37,6 @@ from node.checks import SealedShare, opened_share
 from node.errors import (
     ApiError,
     BadRequest,
-    Conflict,
     NotFound,
     OutcomeUnknown,
     UntrustedNode,
@@ -329,22 +328,6 @@ async def test_public_keys(house, records):
 # ---------------------------------------------------------------------- recovery
 
 
-async def test_recoveries_that_overtake_each_other(house):
-    """Another one is completed while the request to begin is on its way."""
-    old, others = await house.generate("ed25519"), []
-
-    async def overtake(name: str, go_on: Pass) -> Reply:
-        others.append(await house.recover("ed25519"))
-        return await go_on()
-
-    house.transport.hook = on("recover", overtake)
-    newest = await house.recover("ed25519")
-    assert len({old.key_id, others[0].key_id, newest.key_id}) == 3
-    assert newest.public_key == old.public_key
-    await house.sign(newest)
-    assert await failing(NotFound, house.sign(others[0])) == "no such key"
-
-
 async def test_records_that_differ(house):
     record, other = await house.generate("ed25519"), await house.generate("ed25519", "bob")
     texts = set()
@@ -537,28 +520,6 @@ async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_
     house.transport.hook = on("activate", refuse)
     said = await failing(error, house.generate("ed25519"))
     assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("curve", CURVES)
-async def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve, house):
-    async def race(work: list[Coroutine[Any, Any, KeyShareRecord]]) -> KeyShareRecord:
-        made = await asyncio.gather(*work, return_exceptions=True)
-        lost = [m for m in made if isinstance(m, BaseException)]
-        assert {type(loss) for loss in lost} == {Conflict}
-        waiting = [
-            loss for loss in lost if isinstance(loss, Conflict) and "Retry-After" in loss.headers
-        ]
-        assert all(1 <= int(loss.headers["Retry-After"]) <= 5 for loss in waiting)
-        said = {loss.message for loss in lost if loss not in waiting}
-        assert said <= {f"{curve} key already exists for this user"}
-        (won,) = [m for m in made if not isinstance(m, BaseException)]
-        return won
-
-    first = await race([house.generate(curve) for _ in range(50)])
-    check(curve, first.public_key, HASH, await house.sign(first, HASH))
-    new = await race([house.recover(curve) for _ in range(50)])
-    check(curve, first.public_key, HASH, await house.sign(new, HASH))
 
 
 async def test_after_a_lost_answer_the_registry_tells(house):

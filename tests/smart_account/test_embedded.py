@@ -41,17 +41,6 @@ def test_time_is_a_second_a_block_or_the_clocks():
     assert clocked.timestamp() == GENESIS_TIME + 500
 
 
-def test_fees_and_nonces_are_those_of_a_real_chain():
-    on = chain()
-    receipt = TransactionSender(on, RICH).pay(SOMEBODY, 5)
-    assert receipt.gas_used == 21_000
-    assert on.balance(RICH.address) == 10**18 - 5 - 21_000 * receipt.effective_gas_price
-    assert on.balance(SOMEBODY) == 5
-    assert on.transaction_count(RICH.address) == 1
-    assert on.receipt(receipt.transaction_hash) == receipt
-    assert on.receipt(bytes(32)) is None
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [

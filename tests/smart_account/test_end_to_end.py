@@ -43,22 +43,6 @@ def test_the_first_operation_deploys_the_account_and_the_sponsor_pays(on, owner)
     assert on.deposit(account) == 0
 
 
-def test_the_receipt_holds_the_operations_own_logs(on, owner):
-    account, friend = on.account(owner), on.stranger()
-    on.mint(account, 5)
-    receipt = on.run(owner, to=on.token, data=transfer(friend, 5), sponsored=True).receipt
-    (log,) = receipt["logs"]
-    assert log["address"] == on.token
-    topics = [bytes.fromhex(topic[2:]) for topic in log["topics"]]
-    event = contracts.token().abi.event(topics, bytes.fromhex(log["data"][2:]))
-    assert event == ("Transfer", (account.lower(), friend.lower(), 5))
-    assert len(receipt["receipt"]["logs"]) > len(receipt["logs"])
-    assert set(receipt) == {
-        *("status", "result", "user_op_hash", "entry_point", "sender", "nonce", "paymaster"),
-        *("actual_gas_cost", "actual_gas_used", "success", "reason", "logs", "receipt"),
-    }
-
-
 def test_a_receipt_outlives_the_services_memory(on, owner, monkeypatch):
     flow = on.run(owner, to=on.stranger(), sponsored=True)
     monkeypatch.setattr(on.service, "_known", KnownOperations())  # as after a restart

@@ -74,13 +74,6 @@ def test_info_is_address_nonce_and_init_calldata_in_one(embedded, owner):
     assert ask(on, Endpoint.INIT, owner=owner.address) == {"init_code": "0x"}
 
 
-@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
-def test_gas_replies_are_what_the_table_promises(on, owner, endpoint):
-    reply = ask(on, endpoint, **drafted(on, owner))
-    assert set(reply) == {"result"} | {e.key(endpoint) for e in supplied_by(endpoint)}
-    assert all(value.startswith("0x") for value in reply.values())
-
-
 def test_pre_verification_gas_by_the_usual_formula(embedded, owner):
     """Counted by hand for an operation whose encoding is easy to see."""
     operation = UserOperation(SOMEBODY, 0, b"", b"", 0, 0, 0, 0, 0)

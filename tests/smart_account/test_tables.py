@@ -3,7 +3,6 @@
 import pytest
 
 from mpcsim.smart_account import tables
-from mpcsim.smart_account.fields import SIGNED
 from mpcsim.smart_account.tables import Balance, ether
 
 ETHER = 10**18
@@ -30,19 +29,6 @@ def rows(view):
 )
 def test_ether_shows_every_digit_that_counts(wei, text):
     assert ether(wei) == text
-
-
-def test_fields_and_who_supplied_them(embedded, owner):
-    flow = embedded.client.begin(owner.address, to=embedded.stranger(), sponsored=True)
-    assert tables.fields_view(flow).rows == []
-    embedded.client.step(flow, owner.sign)
-    assert list(rows(tables.fields_view(flow))) == ["sender", "nonce", "init_code"]
-    embedded.client.run(flow, owner.sign)
-    found = rows(tables.fields_view(flow))
-    assert set(found) == {*SIGNED, "signature"}
-    assert found["sender"] == (flow.operation.sender, "", "info query")
-    assert found["paymaster_and_data"][1:] == ("149 bytes", "paymaster sponsor query")
-    assert found["signature"][1:] == ("65 bytes", "the owner")
 
 
 def test_balances_are_the_chains(embedded, owner):
