@@ -156,7 +156,6 @@ class System:
         return self.api.as_user(self.gateway.token(name))
 
 
-
 @contextmanager
 def system(place: str) -> Iterator[System]:
     """Node and gateway, both in this process or both behind sockets."""

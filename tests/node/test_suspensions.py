@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -104,10 +104,6 @@ class Case:
             await house.gateway.gateway.suspensions.stop()
             house.gateway.close()
 
-    async def make(self) -> None:
-        async with self.opened() as house:
-            self.record = await house.generate("secp256k1")
-
     async def sign(self, house: House) -> ApiError:
         """What comes of a signature with the operator."""
         with pytest.raises(ApiError) as caught:
@@ -120,6 +116,19 @@ class Case:
         assert new.public_key == self.record.public_key
         for signer in ("operator", "institution"):
             await house.sign(new, signer=signer)
+
+
+@asynccontextmanager
+async def made(folder: Path) -> AsyncIterator[Case]:
+    case = Case(folder)
+    async with case.opened() as house:
+        case.record = await house.generate("secp256k1")
+    yield case
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> AbstractAsyncContextManager[Case]:
+    return made(tmp_path)
 
 
 def late(case: Case) -> Callable[[str, Pass], Any]:
@@ -197,9 +206,7 @@ GUESSES = 16
     "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
 )
 @pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_the_first_guess_is_the_last(tmp_path, monkeypatch, learnt, way, restarts):
-    case = Case(tmp_path)
-    await case.make()
+async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, restarts):
     if restarts:
         for _ in range(GUESSES):
             async with case.opened() as house:
@@ -219,12 +226,10 @@ async def test_the_first_guess_is_the_last(tmp_path, monkeypatch, learnt, way, r
 # ---------------------------------------------------------------------- what the caller is told
 
 
-async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeypatch, learnt):
+async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monkeypatch, learnt):
     """The operator cheats only then, because nobody could act on it; so it learns nothing either,
     and whoever is honest and late is answered the same."""
 
-    case = Case(tmp_path)
-    await case.make()
     async with case.opened() as house:
         for cheats in (True, False):
             if not cheats:
@@ -246,9 +251,7 @@ async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, m
         await house.sign(case.record)
 
 
-async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkeypatch, learnt):
-    case = Case(tmp_path)
-    await case.make()
+async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatch, learnt):
     monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
     async with case.opened() as house:
         tries = 0
@@ -285,11 +288,9 @@ async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkey
     assert learnt == ["OT_EXTENSION_CHECK"]
 
 
-async def test_a_gateway_that_will_not_hear_of_it(tmp_path, monkeypatch, learnt, caplog):
+async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, caplog):
     """This node refuses the key all the same, for as long as it runs."""
 
-    case = Case(tmp_path)
-    await case.make()
     async with case.opened() as house:
 
         async def no(name: str, go_on: Pass) -> Reply:
@@ -307,11 +308,7 @@ async def test_a_gateway_that_will_not_hear_of_it(tmp_path, monkeypatch, learnt,
     )
 
 
-async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(
-    tmp_path, learnt, monkeypatch
-):
-    case = Case(tmp_path)
-    await case.make()
+async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, learnt, monkeypatch):
     monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
     monkeypatch.setattr(node.suspensions, "FIRST_RETRY_S", 3600.0)
     async with case.opened() as house:
@@ -325,11 +322,9 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
-async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, early, verb):
+async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case, early, verb):
     """In another session: what the gateway has not heard of yet, this node knows."""
 
-    case = Case(tmp_path)
-    await case.make()
     async with case.opened() as house:
 
         async def caught_meanwhile(name: str, go_on: Pass) -> Reply:
@@ -346,9 +341,7 @@ async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_p
         assert early == ("sign" in house.transport.seen)
 
 
-async def test_not_even_to_see_that_it_is_damaged(tmp_path):
-    case = Case(tmp_path)
-    await case.make()
+async def test_not_even_to_see_that_it_is_damaged(case):
     async with case.opened() as house:
 
         async def late_and_damaged(name: str, go_on: Pass) -> Reply:
@@ -362,11 +355,9 @@ async def test_not_even_to_see_that_it_is_damaged(tmp_path):
             await house.sign(case.record)
 
 
-async def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
+async def test_a_vault_of_a_suspended_key_is_not_opened(case):
     """This node knows; nobody else is asked."""
 
-    case = Case(tmp_path)
-    await case.make()
     async with case.opened() as house:
         epoch = bytes.fromhex(case.record.key_id)
         never: Any = asyncio.get_running_loop().create_future()
@@ -382,11 +373,9 @@ async def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("early", [True, False])
-async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_path, early):
+async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):
     """In this process, after an attack."""
 
-    case = Case(tmp_path)
-    await case.make()
     async with case.opened() as house:
         sealed = SealedShare.parse(stored_share(case.record))
         vaults = house.wallet._vaults
@@ -399,10 +388,9 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(t
 
 
 @pytest.mark.few(1)
-async def test_what_a_node_remembers_is_bounded(tmp_path, learnt, monkeypatch):
+async def test_what_a_node_remembers_is_bounded(case, learnt, monkeypatch):
     monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)
     monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
-    case = Case(tmp_path)
     async with case.opened() as house:
         records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
 

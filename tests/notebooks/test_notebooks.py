@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import nbformat
@@ -30,3 +31,22 @@ def test_is_committed_with_its_outputs(path: Path):
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert not [output for cell in code for output in cell.outputs if output.output_type == "error"]
     assert any(cell.outputs for cell in code)
+
+
+@by_name
+def test_begins_with_words_and_ends_with_assertions(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    assert notebook.cells[0].cell_type == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    last = [cell for cell in notebook.cells if cell.cell_type == "code"][-1]
+    tree = ast.parse(last.source)
+    assert any(isinstance(statement, ast.Assert) for statement in ast.walk(tree))
+
+
+@by_name
+def test_cells_are_small(path: Path):
+    """A cell is read at a glance; longer code belongs into the package."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            assert len(cell.source.splitlines()) <= 25, cell.source
