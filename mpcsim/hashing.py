@@ -60,6 +60,7 @@ class Tag(Enum):
     VAULT_ANSWER = "mpcsim/vault/answer/v1"
     VAULT_PRESIGNATURE = "mpcsim/vault/presignature/v1"
     VAULT_USE = "mpcsim/vault/use/v1"
+    HIDDEN_USE = "mpcsim/vault/use/hidden/v1"
     GRANT = "mpcsim/grant/v1"
     GRANTED_MESSAGE = "mpcsim/grant/message/v1"
     MAIL = "mpcsim/mail/v1"

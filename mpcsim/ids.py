@@ -19,6 +19,9 @@ ALLOWANCE_BYTES = 16
 """What the uses of a batch of presignatures are allowed under."""
 BOOT_BYTES = 16
 """What tells one start of an MPC node from the next: random, and never stored."""
+START_BYTES = 8
+"""First bytes of an MPC node's boot: they are the same from one start of its process to the next;
+the others change whenever it has begun many signing sessions."""
 
 CLIENT, OPERATOR, INSTITUTION = PartyId(1), PartyId(2), PartyId(3)
 """The share holders of a wallet key: the share that travels with the caller, the service

@@ -57,7 +57,7 @@ from node.models import (
     WalletInformation,
     WalletKey,
 )
-from node.records import Records
+from node.records import Records, UnsignedRecord
 from node.trust import Trust
 
 
@@ -265,8 +265,17 @@ class GatewayClient:
         return _decode(wire.VaultOpened, data)
 
     async def suspend(self, body: wire.Suspend) -> None:
-        """Have nothing done with a key any more but recovering it; no token is needed."""
-        await self._post("suspend", None, body, again=True)
+        """Have nothing done with a key any more but recovering it; no token is needed.
+
+        It is so when this returns, or both MPC nodes have signed that the key has been recovered.
+
+        Raises:
+            UnsignedRecord: they have not.
+        """
+        if after := await self._post("suspend", None, body, again=True):
+            record = await self.record(after, body.occasion.user_id)
+            if record.predecessor != body.occasion.key_id:
+                raise UnsignedRecord("it does not replace the shares that are to be suspended")
 
     # ------------------------------------------------------------------ sessions
 
@@ -502,4 +511,7 @@ def _hello(party: PartyId, said: Mapping[str, Any]) -> wire.Hello:
     parts = {name: bytes.fromhex(said[name]) for name in _HELLO}
     if said["identifier"] != party or {n: len(part) for n, part in parts.items()} != _HELLO:
         raise ValueError
-    return wire.Hello(party, **parts)
+    number = said["seal_number"]
+    if type(number) is not int or not 0 <= number < 1 << 32:
+        raise ValueError
+    return wire.Hello(party, **parts, seal_number=number)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.ids import CLIENT, MPC_NODES, PartyId
+from mpcsim.ids import CLIENT, MPC_NODES, START_BYTES, PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import presigned
@@ -79,7 +79,8 @@ class Deck:
             signer: None: any.
             boots: the MPC nodes' present ones.
         """
-        self._left = [each for each in self._left if each.header.boots == boots]
+        present = _starts(boots)
+        self._left = [each for each in self._left if _starts(each.header.boots) == present]
         for at, each in enumerate(self._left):
             if signer in (None, each.header.signer):
                 return self._left.pop(at)
@@ -88,6 +89,11 @@ class Deck:
     def texts(self) -> list[str]:
         """What is left."""
         return [each.to_text() for each in self._left]
+
+
+def _starts(boots: Mapping[PartyId, bytes]) -> dict[PartyId, bytes]:
+    """What of boots is the same until an MPC node is started anew."""
+    return {party: boot[:START_BYTES] for party, boot in boots.items()}
 
 
 class Presigner:
@@ -205,7 +211,8 @@ class Presigner:
         reply_key = ReplyKey(self._rng)
         using = Using(signer, header.id, header.allowance, header.index, message, path, rho)
         encoded = using.encode(NO_CONTEXT)
-        vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=encoded)
+        hidden = using.hidden().encode(NO_CONTEXT)
+        vault = vault_of(sealed, signer, user_id, header.boots, reply_key, using=hidden)
         use = VaultUse.presigned(epoch, user_id, header.boots[signer], reply_key.public, encoded)
         proof = UseProof(use.boot, use.mac(sealed.secret_store.auth_keys[signer]))
         try:

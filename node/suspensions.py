@@ -7,7 +7,6 @@ refuses them, and whatever other nodes there are need not know.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -19,7 +18,7 @@ from mpcsim.rpc import notices
 from mpcsim.rpc.errors import suspended
 from mpcsim.rpc.wire import Occasion, Suspend
 from node.checks import cannot_begin
-from node.errors import ApiError, NotFound, Upstream
+from node.errors import ApiError, Upstream
 from node.gateway_client import GatewayClient
 from node.logs import logger
 from node.workers import Workers
@@ -29,8 +28,9 @@ REPORT_S: Final = 3.0
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 30.0
 """Between two attempts: doubled after each, up to this."""
-MAX_REFUSED: Final = 4096
-"""Keys that are remembered here, for as long as the gateway does not know of them."""
+MAX_REPORTS: Final = 4096
+"""Keys that the gateway does not know of and is told of again and again. Those beyond are refused,
+too, but reported once."""
 
 
 @dataclass
@@ -61,7 +61,8 @@ class Suspensions:
     def __init__(self, gateway: GatewayClient, workers: Workers) -> None:
         self._gateway = gateway
         self._workers = workers
-        self._refused: OrderedDict[bytes, asyncio.Task[bool]] = OrderedDict()
+        self._refused: dict[bytes, asyncio.Task[bool]] = {}
+        """Keys that are refused here, for as long as the gateway does not know of them."""
         self._closing = asyncio.Event()
 
     def check(self, key_id: bytes) -> None:
@@ -80,9 +81,8 @@ class Suspensions:
             Whether the gateway has taken note already.
         """
         key_id = body.occasion.key_id
-        if len(self._refused) >= MAX_REFUSED:
-            self._refused.popitem(last=False)[1].cancel()
-        task = self._refused[key_id] = self._workers.later(self._reported(body))
+        once = len(self._refused) >= MAX_REPORTS
+        task = self._refused[key_id] = self._workers.later(self._reported(body, once))
         await asyncio.wait([task], timeout=REPORT_S)
         return task.done() and not task.cancelled() and task.result()
 
@@ -90,19 +90,19 @@ class Suspensions:
         """Whatever waits for its next attempt makes its last one now."""
         self._closing.set()
 
-    async def _reported(self, body: Suspend) -> bool:
-        """Ask until the gateway has taken note, or will not."""
+    async def _reported(self, body: Suspend, once: bool) -> bool:
+        """Ask until the gateway has taken note, or will not. That it knows no such key is no
+        answer: its registry may have been put back."""
         key_id, delay = body.occasion.key_id, FIRST_RETRY_S
         while True:
-            last = self._closing.is_set()
+            last = once or self._closing.is_set()
             try:
                 await self._gateway.suspend(body)
-            except NotFound:  # recovered meanwhile
-                pass
             except ApiError as error:
                 final = isinstance(error, Upstream) and 400 <= error.upstream_status < 500
                 if final or last:
-                    logger.error("key %s could not be suspended: %s", key_id.hex(), error.message)
+                    text = "key %s is refused by this process, but could not be suspended: %s"
+                    logger.error(text, key_id.hex(), error.message)
                     return False
                 with suppress(TimeoutError):
                     async with asyncio.timeout(delay):

@@ -292,6 +292,7 @@ class _Api:
                     "seal_key": hello.seal_key.hex(),
                     "signature": hello.signature.hex(),
                     "boot": hello.boot.hex(),
+                    "seal_number": hello.seal_number,
                     "answers": self._gateway.links[party].answers,
                 }
                 for party, hello in (await self._gateway.hellos()).items()
@@ -301,7 +302,9 @@ class _Api:
     async def suspend(self, request: Request) -> Response:
         """Suspend a key: without a token, which may have expired since the cheat."""
         _check_binary(request)
-        await self._gateway.suspend(await read_body(request, MAX_FORM_BYTES))
+        after = await self._gateway.suspend(await read_body(request, MAX_FORM_BYTES))
+        if after:
+            return Response(after, media_type=wire.MEDIA_TYPE)
         return Response(status_code=204)
 
     async def mpc(self, request: Request) -> Response:

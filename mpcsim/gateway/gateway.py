@@ -40,6 +40,7 @@ from mpcsim.rpc.errors import (
     no_such_key,
     no_such_user,
     recovered_meanwhile,
+    starting,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
@@ -139,8 +140,9 @@ class Gateway:
         reply = await self._streaming.exchange(asking, body)
         return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
-    async def suspend(self, data: bytes) -> None:
-        """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``).
+    async def suspend(self, data: bytes) -> bytes:
+        """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
+        returned says ``Suspensions.take``.
 
         Raises:
             Refused: with an HTTP status.
@@ -149,7 +151,12 @@ class Gateway:
             body = wire.Suspend.from_bytes(data)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"suspend: {error}") from None
-        await self.suspensions.take(body)
+        try:
+            return await self.suspensions.take(body)
+        except Refused as refused:
+            if refused.status == NOT_FOUND and not self.meeting.over:
+                raise starting() from None
+            raise
 
     async def close(self) -> None:
         """Let go of the MPC nodes."""
@@ -350,9 +357,10 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
+        opening = _half_of(body.key_id, vault, other, body.using.hidden())
         reply, half = await both(
             self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
-            self._half(asking, other, _half_of(body.key_id, vault, other, body.using), curve),
+            self._half(asking, other, opening, curve),
         )
         answer = answered(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
@@ -397,7 +405,7 @@ def _half_of(
     key_id: bytes,
     vault: wire.Vault,
     party: PartyId,
-    using: wire.Using | None = None,
+    using: wire.HiddenUse | None = None,
     *,
     count: int = 0,
 ) -> wire.OpenHalf:

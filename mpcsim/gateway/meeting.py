@@ -57,8 +57,8 @@ class Meeting:
         """Their identities when they last heard of each other."""
         self._refused: list[tuple[str, PartyId]] = []
         """What they said to that, and of whom."""
-        self._over = False
-        """The start is."""
+        self.over = False
+        """The start is. Before, the registry may know less than the MPC nodes."""
         self._attempt: asyncio.Task[None] | None = None
         self._trying: asyncio.Task[None] | None = None
         self._next = -float("inf")
@@ -71,10 +71,10 @@ class Meeting:
         """
         if self._strange:
             await self._introduce()
-        if not self._over:
+        if not self.over:
             await self._attestations.at_start()
             await self._activation.resolve_at_start()
-            self._over = True
+            self.over = True
 
     @property
     def _strange(self) -> bool:
@@ -119,7 +119,7 @@ class Meeting:
         """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what
         does not fit is said even if nobody asks for anything."""
         deadline = self._clock() + PATIENCE_S
-        while not self._over:
+        while not self.over:
             try:
                 await self.hold()
             except (Refused, StoreFailed) as failed:
@@ -132,7 +132,7 @@ class Meeting:
     async def attend(self) -> None:
         """Before a request: hold it if that is due. It is nothing to the request that it cannot be
         held now."""
-        if self._over and not self._strange:
+        if self.over and not self._strange:
             return
         if self._attempt is None and self._clock() >= self._next:
             self._attempt = asyncio.create_task(self._try())
@@ -146,12 +146,12 @@ class Meeting:
             await asyncio.wait([task])
 
     async def _keep_trying(self) -> None:
-        while not self._over:
+        while not self.over:
             await asyncio.sleep(AGAIN_S)
             await self.attend()
 
     async def _try(self) -> None:
-        starting = not self._over
+        starting = not self.over
         try:
             await self.hold()
             if starting:

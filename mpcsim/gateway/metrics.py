@@ -58,7 +58,11 @@ def collectors(gateway: Gateway) -> list[Collector]:
 def probes(gateway: Gateway) -> list[Probe]:
     """Both MPC nodes answer, and the registry can be written."""
     links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
-    return [*links, in_a_thread("registry", lambda: writable(gateway.registry.database))]
+
+    def look() -> str | None:
+        return writable(gateway.registry.database, gateway.suspensions.owed)
+
+    return [*links, in_a_thread("registry", look)]
 
 
 def _answers(role: str, link: Link) -> Probe:

@@ -212,7 +212,14 @@ _SCHEMAS: Final[dict[str, Schema]] = {
                 "identity": {"type": "string", "description": "Ed25519; never another one."},
                 "seal_key": {"type": "string", "description": "X25519; halves are sealed to it."},
                 "signature": {"type": "string", "description": "The identity's, of the seal key."},
-                "boot": {"type": "string", "description": "Another one after every start."},
+                "boot": {
+                    "type": "string",
+                    "description": "Another one after every start, and after many signatures.",
+                },
+                "seal_number": {
+                    "type": "integer",
+                    "description": "How many seal keys it has had before; signed with the key.",
+                },
                 "answers": {
                     "type": "boolean",
                     "description": "Whether it could be reached just now; the rest is what it last "

@@ -307,6 +307,13 @@ class Registry:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
+    def replaced_by(self, user_id: str, key_id: bytes) -> bytes | None:
+        """The ``SignedRecord`` of the present shares that have replaced those, if any have."""
+        for key in self.keys(user_id):
+            if key.record and SignedRecord.from_bytes(key.record).record.predecessor == key_id:
+                return key.record
+        return None
+
     def put(self, signed: SignedRecord) -> RegisteredKey:
         """Remember what is in force; whoever calls has seen that both MPC nodes have signed it.
 
@@ -406,6 +413,10 @@ class Registry:
     def suspend(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         """Remember that a key is suspended, and what its MPC nodes are to be told. What is
         remembered of that occasion already stays as it is."""
+        self._database.urgently(lambda: self._write_suspended(at, notices))
+        self._database.hold_reserve()
+
+    def _write_suspended(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",

@@ -43,7 +43,7 @@ from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.rpc.carrier import Carrier, Pieces
-from mpcsim.rpc.errors import LinkFailed, Refused, no_such_session, unintelligible
+from mpcsim.rpc.errors import LinkFailed, NodeFailed, Refused, no_such_session, owes, unintelligible
 from mpcsim.rpc.http import Incoming
 from mpcsim.rpc.session_keys import is_proven
 
@@ -254,7 +254,12 @@ class Streaming:
                 raise no_such_session()
 
         upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on, check_whole)
-        await link.stream(scope, upward, body.size, asking.times, take)
+        try:
+            await link.stream(scope, upward, body.size, asking.times, take)
+        except NodeFailed as failed:
+            if owes(failed):
+                await self._aborted(party)
+            raise
         last = kept + _said(party, lambda _: answer.finish(), b"")
         if any(envelope.kind == ABORT_KIND for envelope in said):
             await self._aborted(party)

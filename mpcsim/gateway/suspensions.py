@@ -89,6 +89,9 @@ class Suspensions:
             at: None for at, notices in self._notices.items() if _untold(notices)
         }
         """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
+        self._owed: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        """Of those: what the registry could not write."""
+        registry.database.hold_reserve()
         self._asked: dict[Occasion, asyncio.Event] = {}
         """Of those: that the MPC nodes have been asked once by this process."""
 
@@ -105,13 +108,16 @@ class Suspensions:
         if self._refused[key_id] > 0:
             raise suspended()
 
-    async def take(self, body: wire.Suspend) -> None:
+    async def take(self, body: wire.Suspend) -> bytes:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
+
+        Returns:
+            Nothing; or, if the key has been recovered, the ``SignedRecord`` by which it has.
 
         Raises:
             Refused: the tag is not of this session, or the key is none, or no longer one, of the
                 user's; or, for now, there are too many of this key already: it is suspended.
-            StoreFailed: it cannot be remembered, and so it is not suspended.
+            StoreFailed: it is suspended, but that could not be written, and is tried again.
         """
         at = body.occasion
         if not hmac.compare_digest(body.tag, self.tag(at)):
@@ -119,15 +125,22 @@ class Suspensions:
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
         if not self._registry.owns(at.user_id, at.key_id.hex()):
+            if after := self._registry.replaced_by(at.user_id, at.key_id):
+                return after
             raise no_such_key()
-        async with self._writing:
-            if at not in self._notices and self._has_room(at.key_id):
-                await self._remember(at, body.notices)
-        signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
-        await self._sessions.stop(signing)
+        try:
+            async with self._writing:
+                if at in self._owed:
+                    await self._write(at)
+                elif at not in self._notices and self._has_room(at.key_id):
+                    await self._remember(at, body.notices)
+        finally:
+            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
+            await self._sessions.stop(signing)
         self.deliver()
         with suppress(KeyError, TimeoutError):
             await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+        return b""
 
     def _has_room(self, key_id: bytes) -> bool:
         """Whether one more suspension of a key is to be remembered. If not, it is suspended for
@@ -147,22 +160,30 @@ class Suspensions:
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
     async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
-        """First in memory, where it counts at once. It stays there unless the registry fails:
-        whoever waits may leave when it is as good as written."""
+        """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
         self._notices[at] = {p: Notice(at, p, notices[p]) for p in MPC_NODES}
         self._refused[at.key_id] += 1
+        self._untold[at] = None
+        LOG.warning("%s is suspended", _named(at))
+        self._owed[at] = notices
         try:
-            await in_thread(self._registry.suspend, at, notices)
-        except Exception:
-            self._forget(at)
-            raise
+            await self._write(at)
         finally:
-            if at in self._notices:
-                self._untold[at] = None
-                LOG.warning("%s is suspended", _named(at))
+            self.deliver()
+
+    async def _write(self, at: Occasion) -> None:
+        """What is owed; whoever waits may leave when it is as good as written."""
+        await in_thread(self._registry.suspend, at, self._owed[at])
+        self._owed.pop(at, None)
+
+    @property
+    def owed(self) -> int:
+        """How many suspensions the registry could not write."""
+        return len(self._owed)
 
     def _forget(self, at: Occasion) -> None:
         del self._notices[at]
+        self._owed.pop(at, None)
         self._release(at.key_id)
 
     def _release(self, key_id: bytes) -> None:
@@ -194,6 +215,13 @@ class Suspensions:
     async def _deliver(self, at: Occasion) -> None:
         delay = FIRST_RETRY_S
         while True:
+            try:
+                if at in self._owed:
+                    async with self._writing:
+                        if at in self._owed:
+                            await self._write(at)
+            except Exception as error:  # its text may quote anything
+                LOG.error("%s: that is not stored yet: %s", _named(at), type(error).__name__)
             await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
             self._asked[at].set()
             try:
@@ -216,6 +244,8 @@ class Suspensions:
             if not signed_by(identity, statement, said.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _named(at))
                 return
+            if at in self._owed:
+                return  # it is told once more when that can be written down
             told = replace(notice, opened=said.opened)
             await in_thread(self._registry.acknowledge, told, said.signature)
             self._notices[at][notice.party] = told

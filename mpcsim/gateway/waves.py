@@ -25,8 +25,10 @@ from mpcsim.rpc.errors import (
     BAD_REQUEST,
     UNAVAILABLE,
     LinkFailed,
+    NodeFailed,
     Refused,
     no_such_session,
+    owes,
     timed_out,
     unintelligible,
 )
@@ -123,12 +125,17 @@ class Waves:
             ]
             if not receivers:
                 break
-            answers = await all_of(
-                [
-                    self._deliver(asking, session, party, boxes.get(party, []), opening)
-                    for party in receivers
-                ]
-            )
+            try:
+                answers = await all_of(
+                    [
+                        self._deliver(asking, session, party, boxes.get(party, []), opening)
+                        for party in receivers
+                    ]
+                )
+            except NodeFailed as failed:
+                if not session.making and owes(failed):
+                    await self._aborted(failed.party)
+                raise
             under_way = []
             for party, answer in zip(receivers, answers, strict=True):
                 letters = _said(session, party, answer.messages)

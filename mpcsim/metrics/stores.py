@@ -38,7 +38,12 @@ class StoreSizes(Collector):
         yield free
 
 
-def writable(database: Database) -> str | None:
-    """A check of readiness; for a thread, since it may wait for the disk."""
-    failed = database.not_writable()
-    return None if failed is None else failed.told
+def writable(database: Database, owed: int) -> str | None:
+    """A check of readiness; for a thread, since it may wait for the disk.
+
+    Args:
+        owed: suspensions that could not be written so far.
+    """
+    if (failed := database.not_writable()) is not None:
+        return failed.told
+    return f"not stored yet: {owed} suspensions of keys" if owed else None

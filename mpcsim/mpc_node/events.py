@@ -20,6 +20,7 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.hashing import Tag, tagged_hash
+from mpcsim.rpc.database import without_temporary_files
 from mpcsim.rpc.statements import LogHead
 
 SCHEMA: Final = """
@@ -34,18 +35,29 @@ CREATE TABLE IF NOT EXISTS events (
     outcome TEXT NOT NULL,
     hash    BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS begun (
+    user_id   TEXT PRIMARY KEY,
+    since     REAL NOT NULL,
+    written   INTEGER NOT NULL,
+    unwritten INTEGER NOT NULL
+);
 """
 EMPTY: Final = LogHead(0, bytes(32))
 """The head of a log without events."""
 REFUSED_IN_A_ROW: Final = 32
 """Further ones are not written down, so that nobody fills the disk with them."""
+BEGUN_AT_ONCE: Final = 32
+"""Generations and recoveries that one user begins within ``BEGUN_S`` and that have a line each; of
+further ones the next line about the user has the number (table ``begun``)."""
+BEGUN_S: Final = 3600.0
 
 
 class Kind(Enum):
     """What is written down."""
 
     BEGUN = "begun"
-    """A generation or recovery; ``key_id`` is the key to be recovered."""
+    """A generation or recovery; ``key_id`` is the key to be recovered. Many by one user within an
+    hour have one line together (``BEGUN_AT_ONCE``)."""
     MADE = "made"
     RECOVERED = "recovered"
     RETIRED = "retired"
@@ -112,8 +124,32 @@ class EventLog:
         """Add an event."""
         if kind is Kind.REFUSED and _only_refusals(cursor):
             return
+        now = self._now()
+        if kind is Kind.BEGUN:
+            more = _more_begun(cursor, user_id, now)
+            if more is None:
+                return
+            outcome = outcome or more
+        elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id)):
+            self._add(cursor, now, Kind.BEGUN, user_id, curve, outcome=more)
+        self._add(
+            cursor, now, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
+        )
+
+    @staticmethod
+    def _add(
+        cursor: sqlite3.Cursor,
+        now: float,
+        kind: Kind,
+        user_id: str,
+        curve: str,
+        *,
+        key_id: str = "",
+        session: str = "",
+        outcome: str = "",
+    ) -> None:
         last = head(cursor)
-        time = datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
+        time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
         event = Event(
             last.count + 1, time, kind.value, user_id, curve, key_id, session, outcome, b""
         )
@@ -127,6 +163,36 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     """How far the log has come."""
     row = cursor.execute("SELECT number, hash FROM events ORDER BY number DESC").fetchone()
     return EMPTY if row is None else LogHead(*row)
+
+
+def _more_begun(cursor: sqlite3.Cursor, user_id: str, now: float) -> str | None:
+    """Count a session that a user begins.
+
+    Returns:
+        How many before it have no line, for its own; None: nor has this one.
+    """
+    row = cursor.execute(
+        "SELECT since, written FROM begun WHERE user_id = ?", (user_id,)
+    ).fetchone()
+    since, written = row or (now, 0)
+    if not 0 <= now - since < BEGUN_S:  # the clock may have been put back
+        since, written = now, 0
+    if written >= BEGUN_AT_ONCE:
+        cursor.execute("UPDATE begun SET unwritten = unwritten + 1 WHERE user_id = ?", (user_id,))
+        return None
+    more = _unwritten(cursor, user_id)
+    values = user_id, since, written + 1, 0
+    cursor.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?)", values)
+    return more
+
+
+def _unwritten(cursor: sqlite3.Cursor, user_id: str) -> str:
+    """How many sessions a user has begun that have no line; from now on none. Empty: none."""
+    row = cursor.execute("SELECT unwritten FROM begun WHERE user_id = ?", (user_id,)).fetchone()
+    if row is None or not row[0]:
+        return ""
+    cursor.execute("UPDATE begun SET unwritten = 0 WHERE user_id = ?", (user_id,))
+    return f"{row[0]} more were begun before this, too many for a line each"
 
 
 def _only_refusals(cursor: sqlite3.Cursor) -> bool:
@@ -145,7 +211,8 @@ def read(path: Path) -> list[Event]:
     if not path.is_file():
         raise UsageError(f"{path}: there is no such store")
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with closing(without_temporary_files(sqlite3.connect(uri, uri=True))) as database:
             rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
     except sqlite3.Error as error:
         raise UsageError(f"{path}: {error}") from error

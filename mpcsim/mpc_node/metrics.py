@@ -51,8 +51,8 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 
 
 def probes(node: MpcNode) -> list[Probe]:
-    """The store can be written, and the other MPC node has been met."""
+    """The store can be written, and has been, and the other MPC node has been met."""
     return [
-        in_a_thread("store", lambda: writable(node.store.database)),
+        in_a_thread("store", lambda: writable(node.store.database, node.store.owed)),
         in_a_thread("other_mpc_node", lambda: node.stranger),
     ]

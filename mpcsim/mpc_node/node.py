@@ -15,8 +15,8 @@ What its sessions keep to:
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
-  stored before anyone hears of it. Sessions themselves live in memory: one that is lost to a crash
-  is over, and is never resumed.
+  stored before anyone hears of it; what cannot be is owed, and counts (``ShareStore.pay``).
+  Sessions themselves live in memory: one that is lost to a crash is over, and is never resumed.
 * A session that nobody continues expires, and what it has made and nobody has voted for goes
   (``sweep``). A node that starts has no session: all such shares go.
 
@@ -47,6 +47,7 @@ from mpcsim.ids import (
     MPC_NODES,
     ROLES,
     SESSION_ID_BYTES,
+    START_BYTES,
     THRESHOLD,
     PartyId,
 )
@@ -109,8 +110,11 @@ LOG = logging.getLogger(__name__)
 MAX_SESSIONS: Final = 4096
 """Open at once; a session keeps at most a few hundred kB."""
 MAX_SIGNED: Final = 1 << 18
-"""Signing sessions that are remembered, some 100 bytes each; then the node's boot is another, and
-all that was asked for before is refused for that. Presignatures go, too."""
+"""Signing sessions that are remembered, some 100 bytes each, those of all users together. Whenever
+half of them have been begun, the node's boot becomes another one, but for its first
+``START_BYTES``: what was asked for under the one before stays good until the next, and only what is
+older is refused, and asked for anew. Presignatures are good until the process ends: each is used
+once for itself."""
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
 
@@ -128,6 +132,8 @@ class _Session:
     peers: Mapping[PartyId, bytes]
     """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
     for the client (``session_keys``). What is not sealed there is signed."""
+    epoch: str | None = None
+    """Of the share that it makes, once that is known."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -176,7 +182,8 @@ class MpcNode:
         self._seal_key = store.seal_key(self._rng)
         self._identity = store.identity(self._rng)
         self._peer = Peer(me, store)
-        store.drop_orphans()
+        self._drop_orphans()
+        store.pay()
         self._voting = Voting(me, store, self._identity, self._peer.identity, self._public_record)
         self._attestations = Attestations(me, store, self._identity, self._peer, now)
         self._testimonies = Testimonies(
@@ -258,15 +265,26 @@ class MpcNode:
     def _start(self) -> None:
         """Be what it is from this start to the next; nothing asked for before is good any more."""
         seal_key = self._seal_key.public
-        signature = self._identity.sign(SealKeyStatement(self.me, seal_key))
+        number = self._store.seal_number()
+        signature = self._identity.sign(SealKeyStatement(self.me, seal_key, number))
         boot = self._rng.bytes(BOOT_BYTES)
-        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot)
+        self._hello = wire.Hello(self.me, self._identity.public, seal_key, signature, boot, number)
         self._grants = GrantReader(self.me, self._link, boot, self._now)
         self._parts.clear()
         self._allowances.clear()
-        self._signed: set[bytes] = set()
-        """Signing sessions so far: who carries a request could have one begun twice, and what the
-        client says in the first would not fit the second, as if the client had cheated."""
+        self._signed: dict[bytes, set[bytes]] = {boot: set()}
+        """Signing sessions under the present boot and the one before, by boot: who carries a
+        request could have one begun twice, and what the client says in the first would not fit the
+        second, as if the client had cheated."""
+
+    def _age(self) -> None:
+        """Give what was asked for before two boots up, once enough has been signed under this."""
+        before = self._hello.boot
+        if len(self._signed[before]) >= MAX_SIGNED // 2:
+            boot = before[:START_BYTES] + self._rng.bytes(BOOT_BYTES - START_BYTES)
+            self._hello = replace(self._hello, boot=boot)
+            self._grants = GrantReader(self.me, self._link, boot, self._now)
+            self._signed = {before: self._signed[before], boot: set()}
 
     def meet(self, hello: wire.Hello) -> None:
         """Hear who the other MPC node is: its identity is kept at first sight.
@@ -346,7 +364,17 @@ class MpcNode:
             self._decoded.clear()
             self._attestations.forget()
             self._start()
-        self._store.drop_orphans()
+        self._drop_orphans()
+
+    def _drop_orphans(self) -> None:
+        """At a start: of all sessions. Who reads the files just then keeps the node from
+        overwriting what was in them, not from starting: the next sweep does it."""
+        try:
+            self._store.drop_orphans()
+        except StoreFailed as error:
+            if not self._store.database.needs_emptying:
+                raise
+            LOG.error("%s: what was deleted stays in the store for now: %s", ROLES[self.me], error)
 
     # ------------------------------------------------------------------ vault
 
@@ -414,7 +442,11 @@ class MpcNode:
         Raises:
             Refused: it does not, or is for an earlier boot of this node.
         """
-        if use.boot != self._hello.boot:
+        if use.using:  # a presignature is used once, whenever that is
+            present = use.boot[:START_BYTES] == self._hello.boot[:START_BYTES]
+        else:
+            present = use.boot in self._signed
+        if not present:
             raise another_boot(self.me)
         if not use.authenticated(self._share(stored).auth_key(CLIENT), mac):
             raise not_authentic(self.me)
@@ -513,7 +545,7 @@ class MpcNode:
             self._check_authentic(stored, use, body.proof.mac)
             if not set(hashes(body.messages)) <= set(body.first):
                 raise not_authentic(self.me)
-            if body.session_id in self._signed:
+            if any(body.session_id in begun for begun in self._signed.values()):
                 raise Refused(CONFLICT, "a session of this id has been begun before")
             share = self._share(stored)
             if body.vault:
@@ -524,9 +556,8 @@ class MpcNode:
             session = self._begin(
                 party, grant.user_id, stored.key_id, self.signing_s, alone=SIGNING
             )
-            self._signed.add(body.session_id)
-            if len(self._signed) >= MAX_SIGNED:
-                self._start()
+            self._signed[self._hello.boot].add(body.session_id)
+            self._age()
         answer = self._run(session, body.messages)
         secret = share.peers[CLIENT].pair_secret
         answers = answer_tag(secret, self.me, body.session_id, body.proof.mac)
@@ -663,6 +694,7 @@ class MpcNode:
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
                 # First what must be durable, then what the others will hear.
+                self._enter(session)
                 for output in outputs:
                     self._note(session, output)
             except BaseException:
@@ -677,6 +709,16 @@ class MpcNode:
                 sends = tuple(map(self._identity.sign_mail, sends))
             still_open = self._sessions.get(session.session_id) is session
             return wire.Answer(int(still_open), record, sends)
+
+    def _enter(self, session: _Session) -> None:
+        """Remember which epoch a session makes, before anybody can vote for it."""
+        if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
+            return
+        with self._settling:  # not while it is seen which sessions are over
+            if self._sessions.get(session.session_id) is not session:
+                raise no_such_session()
+            self._store.enter(epoch.hex())
+            session.epoch = epoch.hex()
 
     def _note(self, session: _Session, output: Output[Any]) -> None:
         """Do what an output demands of this node's store."""
@@ -731,8 +773,10 @@ class MpcNode:
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
                 kept = self._share(stored).after(aborted).to_bytes()
-        self._store.suspend(key_id, why, kept)
-        self._forget_presignatures(key_id)
+        try:
+            self._store.suspend(key_id, why, kept)
+        finally:
+            self._forget_presignatures(key_id)
 
     def _forget_presignatures(self, key_id: str) -> None:
         """Of a key that is suspended, or not in force any more."""
@@ -791,13 +835,19 @@ class MpcNode:
         """Drop what sessions that are no more have made, however they ended. It is done before
         anything is made, and from time to time (``sweeping``).
 
+        What could not be written before, and has to be, is tried once more.
+
         Raises:
             StoreFailed: not everything could be dropped.
         """
+        try:
+            self._store.pay()
+        except StoreFailed as error:  # said by whether it is ready, too
+            LOG.error("%s: a suspension is not stored yet: %s", ROLES[self.me], error)
         with self._settling:
             with self._lock:
                 self._expire()
-                live = [s.made.key_id for s in self._sessions.values() if s.made]
+                live = [s.epoch for s in self._sessions.values() if s.epoch]
             self._store.drop_orphans(live)
 
     # ------------------------------------------------------------------ shares come into force
@@ -931,13 +981,15 @@ class MpcNode:
         return wire.Acknowledged(said.opened, self._identity.sign(said))
 
     def _stop_using(self, stored: StoredShare, why: str) -> None:
-        if stored.suspended is None:
-            self._store.suspend(stored.key_id, why)
-        with self._lock:
-            signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
-            if signing is not None:
-                self._forget(signing)
-            self._forget_presignatures(stored.key_id)  # after what could still make some
+        try:
+            if stored.suspended is None or self._store.owes(stored.key_id):
+                self._store.suspend(stored.key_id, stored.suspended or why)
+        finally:
+            with self._lock:
+                signing = self._sessions.get(self._busy.get((SIGNING, stored.key_id), b""))
+                if signing is not None:
+                    self._forget(signing)
+                self._forget_presignatures(stored.key_id)  # after what could still make some
 
     # ------------------------------------------------------------------ shares
 

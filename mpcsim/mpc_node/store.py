@@ -20,10 +20,10 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.mpc_node import events
@@ -65,9 +65,11 @@ CREATE TABLE IF NOT EXISTS signed (
 CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS made_since (
-    key_id TEXT PRIMARY KEY
+CREATE TABLE IF NOT EXISTS entered (
+    key_id TEXT PRIMARY KEY,
+    over   INTEGER NOT NULL DEFAULT 0
 );
+CREATE INDEX IF NOT EXISTS open ON entered (key_id) WHERE over = 0;
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
@@ -182,6 +184,11 @@ class ShareStore:
         """
         self._log = EventLog(now)
         self._path = path
+        self._owed: dict[str, tuple[str, bytes | None]] = {}
+        """Shares that must be suspended and could not be written so: why, and what is kept. They
+        count as if they were."""
+        self._owed_there: set[str] = set()
+        """The same of what the other node says is suspended there."""
         try:
             self._database = Database(path, _SCHEMA)
         except StoreFailed as error:
@@ -258,11 +265,28 @@ class ShareStore:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
             )
+            cursor.execute(
+                "INSERT INTO secrets VALUES ('seal_number', 1)"
+                " ON CONFLICT (name) DO UPDATE SET value = value + 1"
+            )
             cursor.execute("INSERT OR IGNORE INTO sealed_to_lost_key SELECT key_id FROM shares")
             (shares,) = cursor.execute("SELECT count(*) FROM shares").fetchone()
             outcome = f"a new one in place of the lost one, to which {shares} shares were sealed"
             self._log.write(cursor, Kind.SEAL_KEY, "", "", outcome=outcome)
         return int(shares)
+
+    def seal_number(self) -> int:
+        """How many seal keys have been replaced.
+
+        Raises:
+            StoreFailed: it is damaged.
+        """
+        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_number'")
+        if row is None:
+            return 0
+        if not isinstance(row[0], int) or not 0 < row[0] < 1 << 32:
+            raise self._database.damaged("the number of its seal key is none")
+        return row[0]
 
     def sealed_to_lost_key(self, key_id: str) -> bool:
         """Whether a share is from before the seal key was lost."""
@@ -323,7 +347,7 @@ class ShareStore:
             row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._database.at_hand(key_id, read)
+        return self._as_owed(self._database.at_hand(key_id, read))
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
@@ -339,12 +363,29 @@ class ShareStore:
             user_id,
             curve,
         )
-        return None if row is None else StoredShare(*row)
+        return self._as_owed(None if row is None else StoredShare(*row))
+
+    @overload
+    def _as_owed(self, share: StoredShare) -> StoredShare: ...
+    @overload
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None: ...
+
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None:
+        """A share as it must become."""
+        if share is None:
+            return None
+        if share.key_id in self._owed_there:
+            share = replace(share, suspended_there=1)
+        if (owed := self._owed.get(share.key_id)) is not None:
+            why, kept = owed
+            share = replace(share, suspended=why, share=share.share if kept is None else kept)
+        return share
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
         query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
-        return [StoredShare(*row) for row in self._database.rows(query, user_id, curve)]
+        rows = self._database.rows(query, user_id, curve)
+        return [self._as_owed(StoredShare(*row)) for row in rows]
 
     def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
         """Epochs for which this node has signed an abort, the newest first, up to a number."""
@@ -368,30 +409,36 @@ class ShareStore:
         with self._database.transaction() as cursor:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
-            cursor.execute(
-                "INSERT INTO made_since SELECT ? WHERE EXISTS (SELECT 1 FROM put_back)",
-                (share.key_id,),
-            )
+
+    def enter(self, key_id: str) -> None:
+        """Remember that a session makes shares of this epoch, for which this node has signed
+        nothing so far. Once the session is over without a vote, none will ever follow: that is
+        known from then on, also to a backup."""
+        with self._database.transaction() as cursor:
+            cursor.execute("INSERT OR IGNORE INTO entered (key_id) VALUES (?)", (key_id,))
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
-        self._drop("key_id = ? AND state = 'prepared'", key_id)
+        self._drop("key_id = ?", key_id)
 
     def drop_orphans(self, live: Collection[str] = ()) -> None:
-        """Forget the prepared shares of all sessions but those that are live.
+        """Forget the prepared shares of all sessions but those that are live; and whatever could
+        not be forgotten before.
 
         Args:
-            live: the key_ids that they have made.
+            live: the key_ids of what they make.
         """
         marks = ", ".join("?" * len(live))
-        self._drop(f"state = 'prepared' AND key_id NOT IN ({marks})", *live)
+        self._drop(f"key_id NOT IN ({marks})", *live)
 
     def _drop(self, which: str, *values: str) -> None:
         with self._database.transaction() as cursor:
-            cursor.execute(f"DELETE FROM shares WHERE {which}", values)
+            cursor.execute(f"UPDATE entered SET over = 1 WHERE over = 0 AND {which}", values)
+            cursor.execute(f"DELETE FROM shares WHERE state = 'prepared' AND {which}", values)
             gone = cursor.rowcount
-        if gone or self._database.remembers:
+        if gone:
             self._database.forget()
+        self._database.sweep()
 
     # ------------------------------------------------------------------ a share comes into force
 
@@ -423,6 +470,7 @@ class ShareStore:
                 raise OutOfStep(f"another vote is outstanding: for {other[0]}")
             _check_follows(cursor, share)
             _sign_once(cursor, key_id, *at, "vote")
+            cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
             vote = sign(share, events.head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
@@ -546,7 +594,7 @@ class ShareStore:
         with self._database.transaction() as cursor:
             cursor.execute("DELETE FROM shares WHERE state = 'prepared'")
             cursor.execute("UPDATE shares SET unmerged = 1")
-            cursor.execute("DELETE FROM made_since")
+            cursor.execute("DELETE FROM entered WHERE over = 0")
             cursor.execute("DELETE FROM put_back")
             cursor.execute("INSERT INTO put_back VALUES (?)", (int(both),))
             self._log.write(cursor, Kind.RESTORED, "", "", outcome=f"from a backup of {taken}")
@@ -583,8 +631,9 @@ class ShareStore:
                     cursor.execute(
                         "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
                     )
-        if changed or self._database.remembers:
+        if changed:
             self._database.forget()
+        self._database.sweep()
         return why
 
     def _suspended_there(
@@ -601,20 +650,58 @@ class ShareStore:
         return kept is not None
 
     def heard_suspended(self, key_ids: Collection[str]) -> None:
-        """Remember of shares that are here that the other node says they are suspended there."""
+        """Remember of shares that are here that the other node says they are suspended there; if
+        that cannot be written, it is owed."""
+        self._owed_there |= set(key_ids)
+        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._owed_there -= set(key_ids)
+
+    def _write_suspended_there(self, key_ids: Collection[str]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "UPDATE shares SET suspended_there = 1 WHERE key_id = ?", [(i,) for i in key_ids]
             )
 
+    @property
+    def owed(self) -> int:
+        """How many suspensions could not be written."""
+        return len(self._owed) + len(self._owed_there)
+
+    def owes(self, key_id: str) -> bool:
+        """Whether that a share is suspended could not be written."""
+        return key_id in self._owed
+
+    def pay(self) -> None:
+        """Write what is owed, and keep room for the next time.
+
+        Raises:
+            StoreFailed: not all could be written.
+        """
+        for key_id, (why, kept) in list(self._owed.items()):
+            self.suspend(key_id, why, kept)
+        if there := list(self._owed_there):
+            self.heard_suspended(there)
+        self._database.hold_reserve()
+
     # ------------------------------------------------------------------ otherwise
 
     def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
-        """Do nothing with a share any more but recovering its key.
+        """Do nothing with a share any more but recovering its key. If that cannot be written, it is
+        owed (``pay``), and holds in memory; what is left of a process that ends by then is no more
+        than before.
 
         Args:
             share: the share to keep in its place, after state in it was discarded.
         """
+        if share is None and key_id in self._owed:
+            share = self._owed[key_id][1]
+        self._owed[key_id] = why, share
+        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._owed.pop(key_id, None)
+        if share is not None:
+            self._database.forget()
+
+    def _write_suspended(self, key_id: str, why: str, share: bytes | None) -> None:
         with self._database.transaction() as cursor:
             found = cursor.execute(
                 "UPDATE shares SET suspended = ? WHERE key_id = ? RETURNING user_id, curve",
@@ -624,8 +711,6 @@ class ShareStore:
                 self._log.write(cursor, Kind.SUSPENDED, *found, key_id=key_id, outcome=why)
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
-        if share is not None:
-            self._database.forget()
 
     def suspended(self, limit: int) -> list[str]:
         """The key ids of shares in force with which nothing is done any more, up to a number."""
@@ -635,7 +720,9 @@ class ShareStore:
             ACTIVE,
             limit,
         )
-        return [key_id for (key_id,) in rows]
+        found = {key_id for (key_id,) in rows}
+        found |= {i for i in list(self._owed) if (s := self.find(i)) and s.state == ACTIVE}
+        return sorted(found)[:limit]
 
     def note(
         self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
@@ -734,7 +821,7 @@ def _still_open(
     if active is not None and active.key_id not in (said.active, said.voted):
         return Open.UNKNOWN
     known = {share.key_id for share in rows}
-    if said.voted is not None and said.voted not in known and not _since(cursor, said.voted):
+    if said.voted is not None and said.voted not in known and not _entered(cursor, said.voted):
         return Open.DOUBTFUL
     return None
 
@@ -761,10 +848,11 @@ def _check_remembered(
 def _forgetful(cursor: sqlite3.Cursor, key_id: str) -> bool:
     """Whether something about an epoch may have been signed here and forgotten since."""
     both = cursor.execute("SELECT both FROM put_back").fetchone()
-    return both is not None and not both[0] and not _since(cursor, key_id)
+    return both is not None and not both[0] and not _entered(cursor, key_id)
 
 
-def _since(cursor: sqlite3.Cursor, key_id: str) -> bool:
-    """Whether an epoch was made here after the store was put back."""
-    row = cursor.execute("SELECT 1 FROM made_since WHERE key_id = ?", (key_id,)).fetchone()
+def _entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
+    """Whether nothing about an epoch was forgotten: its session began after the store was put back,
+    or was over when the backup was taken."""
+    row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
     return row is not None

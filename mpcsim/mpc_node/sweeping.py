@@ -1,5 +1,6 @@
 """An MPC node is swept by time: a share that nobody has voted for does not stay on the disk because
-the node could not be told that the session is off, and is not asked for anything any more.
+the node could not be told that the session is off, and is not asked for anything any more. Nor
+does what was deleted stay in the store's files, when somebody was reading them, or the disk full.
 """
 
 from __future__ import annotations
@@ -30,7 +31,11 @@ def sweeping(node: MpcNode, every_s: float = SWEEP_S) -> Iterator[None]:
             try:
                 node.sweep()
             except StoreFailed as error:
-                LOG.error("%s: what nobody has voted for stays: %s", ROLES[node.me], error)
+                LOG.error(
+                    "%s: what was to go stays in the store for now: %s",
+                    ROLES[node.me],
+                    error,
+                )
 
     thread = threading.Thread(target=work, name=f"sweeping {ROLES[node.me]}", daemon=True)
     thread.start()

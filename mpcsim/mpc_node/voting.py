@@ -214,7 +214,10 @@ class Voting:
         try:
             yield
         except Forgotten:
-            why = "may have signed the contrary about these shares before: restore a newer backup"
+            why = (
+                "may have signed the contrary about these shares before: restore a newer backup, "
+                "or, with --other-restored-too, go on from what is here"
+            )
             raise not_merged(self._me, why) from None
         except OutOfStep as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None

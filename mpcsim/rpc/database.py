@@ -33,6 +33,9 @@ AGAIN_S: Final = 0.005
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
+RESERVE: Final = 1 << 18
+"""Bytes that are kept on the disk for what must be written though it is full."""
+
 LAYOUT: Final = 1
 """Of all stores, in SQLite's ``user_version``. Any other is refused."""
 
@@ -112,8 +115,9 @@ class Database:
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = _connect(path)
         self._writing = RLock()
-        self.remembers = False
-        """Whether what was to be forgotten may still be in the log of writes."""
+        self.needs_emptying = False
+        """Whether the log of writes may still have what was deleted since it was last empty, or
+        what a change that failed has left there."""
         try:
             with self._explaining(opening=True):
                 self._open(schema, in_memory)
@@ -128,6 +132,8 @@ class Database:
         self._writer.execute("PRAGMA foreign_keys = ON")
         # What is deleted is overwritten, whatever the library's default is.
         self._writer.execute("PRAGMA secure_delete = ON")
+        # Nothing of a change is in a file before its commit.
+        self._writer.execute("PRAGMA cache_spill = OFF")
         # Not the quick one, which leaves out whether indexes say what the tables say.
         if self._writer.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
             raise self.damaged()
@@ -139,7 +145,8 @@ class Database:
                 raise self.damaged()
             self._writer.execute(f"PRAGMA user_version = {LAYOUT}")
         self._writer.executescript(_DEPLOYMENT + schema)
-        self._empty_log()  # a process that was killed may have left what it had deleted
+        # A process that was killed may have left what it had deleted.
+        self.needs_emptying = not self._empty_log()
         # What is in memory belongs to its connection.
         self._reader = self._writer if in_memory else _connect(self._path)
         self._reading = self._writing if in_memory else RLock()
@@ -225,12 +232,55 @@ class Database:
             except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
-                if _may_be_written(error) and not self._undone():
-                    raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
+                if _may_be_in_log(error):
+                    self.needs_emptying = not self._undone()
+                    if self.needs_emptying and _may_be_written(error):
+                        raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
                 raise
             finally:
                 # The clock of files is too coarse to tell two writes in a row apart.
                 self._at_hand = {}
+
+    def hold_reserve(self) -> None:
+        """Keep some room on the disk for ``urgently``, if there is any."""
+        if not self._files:
+            return
+        held = None
+        with suppress(OSError):
+            if os.stat(self._reserve).st_size == RESERVE:
+                return
+        try:
+            held = os.open(self._reserve, os.O_CREAT | os.O_WRONLY, 0o600)
+            os.posix_fallocate(held, 0, RESERVE)
+        except OSError:
+            self._give_up_reserve()
+        finally:
+            if held is not None:
+                os.close(held)
+
+    def _give_up_reserve(self) -> bool:
+        """Whether there was any."""
+        with suppress(OSError):
+            os.unlink(self._reserve)
+            return True
+        return False
+
+    @property
+    def _reserve(self) -> str:
+        return f"{self._path}-reserve"
+
+    def urgently(self, change: Callable[[], T]) -> T:
+        """Make a change for which room is kept: if the disk is full, that is given up for it.
+
+        Raises:
+            StoreFailed: it cannot be made all the same.
+        """
+        try:
+            return change()
+        except StoreFailed as failed:
+            if failed.trouble is not StoreTrouble.FULL or not self._give_up_reserve():
+                raise
+            return change()
 
     def _undone(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""
@@ -261,10 +311,19 @@ class Database:
                 time, or the next start, empties the log.
         """
         with self._writing, self._explaining():
-            self.remembers = True
+            self.needs_emptying = True
             if not self._empty_log():
                 raise StoreFailed(self._path, StoreTrouble.LOCKED)
-            self.remembers = False
+            self.needs_emptying = False
+
+    def sweep(self) -> None:
+        """``forget`` what could not be forgotten when it was deleted, if there is anything.
+
+        Raises:
+            StoreFailed: it cannot be forgotten yet.
+        """
+        if self.needs_emptying:
+            self.forget()
 
     # ------------------------------------------------------------------ the files, from outside
 
@@ -365,6 +424,13 @@ def _may_be_written(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_IOERR
 
 
+def _may_be_in_log(error: BaseException) -> bool:
+    """Whether pieces of a change that failed so may be in the log, behind its end: on a full disk,
+    for one, as much as there was room for."""
+    constraint = isinstance(error, sqlite3.IntegrityError)
+    return isinstance(error, sqlite3.Error) and not constraint
+
+
 def _no_space(folder: Path) -> bool:
     """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
     or its log."""
@@ -384,4 +450,12 @@ def _room(folder: Path) -> int | None:
 def _connect(path: Path | str, patience_s: float | None = None) -> sqlite3.Connection:
     timeout = BUSY_S if patience_s is None else patience_s
     # Transactions are written out above: begun explicitly, never by the driver.
-    return sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    made = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    return without_temporary_files(made)
+
+
+def without_temporary_files(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Have what SQLite sorts, or would undo, stay in memory: else it is written to the system's
+    folder for temporary files, where nobody overwrites it."""
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection

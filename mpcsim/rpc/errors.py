@@ -111,6 +111,12 @@ def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> N
     return NodeFailed(UNAVAILABLE, text, party, code=code)
 
 
+def owes(failed: NodeFailed) -> bool:
+    """Whether an MPC node that signs may have aborted, and suspended the key, without being able to
+    store that: it stores nothing else then."""
+    return failed.code in (Code.DISK_FULL, Code.STORE_FAILED)
+
+
 def at_odds(party: PartyId) -> NodeFailed:
     text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
     return NodeFailed(INTERNAL_ERROR, text, party, code=Code.NOT_CONFIGURED)
@@ -130,8 +136,13 @@ def no_such_key() -> Refused:
     return Refused(NOT_FOUND, "no such key")
 
 
+def starting() -> Refused:
+    text = "the gateway is being started and has not heard from both MPC nodes which keys there are"
+    return Refused(UNAVAILABLE, text, 1, code=Code.BUSY)
+
+
 def another_boot(party: PartyId) -> Refused:
-    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has been started anew")
+    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
 
 
 def not_authentic(party: PartyId) -> Refused:

@@ -208,17 +208,19 @@ class Held(Body):
 
 @wire
 class SealKeyStatement(Statement):
-    """Halves of secret stores for this node are to be sealed to this X25519 key."""
+    """Halves of secret stores for this node are to be sealed to this X25519 key, and to none that
+    has a lower number: that one has been replaced, and may have leaked."""
 
     TAG: ClassVar[Tag] = Tag.SEAL_KEY
 
     party: Annotated[int, U16]
     seal_key: Annotated[bytes, BYTES32]
+    number: Annotated[int, U32] = 0
 
 
 def vouched(hello: Hello) -> bool:
     """Whether the seal key of an MPC node is that of the identity beside it."""
-    statement = SealKeyStatement(hello.party, hello.seal_key)
+    statement = SealKeyStatement(hello.party, hello.seal_key, hello.seal_number)
     return signed_by(hello.identity, statement, hello.signature)
 
 

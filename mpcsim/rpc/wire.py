@@ -17,6 +17,7 @@ from mpcsim.encoding import (
     NO_CONTEXT,
     U8,
     U16,
+    U32,
     Bytes,
     Fixed,
     Message,
@@ -27,8 +28,9 @@ from mpcsim.encoding import (
     Text,
     wire,
 )
+from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
-from mpcsim.primitives.bip32 import PATH, Path
+from mpcsim.primitives.bip32 import PATH, Path, path_bytes
 from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 
 MEDIA_TYPE: Final = "application/octet-stream"
@@ -105,6 +107,25 @@ class Using(Message):
     """Of the child key to sign with (BIP 32); empty: the key itself."""
     rho: Annotated[bytes, BYTES32]
     """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
+
+    def hidden(self) -> HiddenUse:
+        """The same for the MPC node that does not sign."""
+        hidden = tagged_hash(Tag.HIDDEN_USE, self.message_hash, path_bytes(self.path), self.rho)
+        return HiddenUse(self.signer, self.presignature, self.allowance, self.index, hidden)
+
+
+@wire
+class HiddenUse(Message):
+    """A ``Using`` for the MPC node that only opens its half: what is signed, and with which child,
+    stays between the client and the signer."""
+
+    signer: Annotated[int, U16]
+    presignature: Annotated[bytes, BYTES32]
+    allowance: Annotated[bytes, Fixed(ALLOWANCE_BYTES)]
+    index: Annotated[int, U8]
+    hidden: Annotated[bytes, BYTES32]
+    """Hash of message, path and rho. The last is random and not told here, so that guessing at the
+    others shows nothing."""
 
 
 @wire
@@ -289,7 +310,9 @@ class Hello(Body):
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
     """The identity's, of the seal key (``statements.SealKeyStatement``)."""
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
-    """Random; another one after every start."""
+    """Random; another one after every start, and after many signatures (``START_BYTES``)."""
+    seal_number: Annotated[int, U32] = 0
+    """How many seal keys it has had before this one."""
 
 
 @wire
@@ -308,7 +331,7 @@ class OpenHalf(Body):
     whole: Annotated[int, U8] = 0
     count: Annotated[int, U8] = 0
     """So many presignatures are being made with the other MPC node: allow each to be used once."""
-    using: Annotated[Using | None, Optional(Nested(Using))] = None
+    using: Annotated[HiddenUse | None, Optional(Nested(HiddenUse))] = None
     """One of them is to be used: open the half only if it has not been."""
 
 

@@ -2,7 +2,9 @@
 
 A copy is consistent: SQLite makes it, as of one moment. It says what it is (whose store, of which
 deployment, when, in which layout) and a digest of all that is in it, so that nothing else is ever
-put back in its place. It is as secret as the store. Links are not in it (``data_folder``).
+put back in its place. It is as secret as the store. Links are not in it (``data_folder``), nor are
+shares that nobody has voted for: their sessions are over before it could be put back. A share that
+is replaced later stays in it: old backups are to be deleted.
 
 Nobody reads both share stores: one part at a time is copied, or put back.
 
@@ -30,12 +32,11 @@ from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mpc_node.store import ShareStore
-from mpcsim.rpc.database import LAYOUT, REGISTRY, StoreFailed
+from mpcsim.rpc.database import LAYOUT, REGISTRY, StoreFailed, without_temporary_files
 from mpcsim.service.data_folder import (
     claimed,
     deployments,
     open_beside,
-    remove_unfinished,
     store_file,
     sync,
 )
@@ -115,12 +116,13 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
 
 
 def _copied(store: Path, role: str, new: Path, taken: str) -> Backup:
-    with closing(sqlite3.connect(new, isolation_level=None)) as copy:
+    with closing(_opened(new)) as copy:
         with _about(store), closing(_read_only(store)) as source:
             source.backup(copy)
         with _about(new):
-            copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("PRAGMA journal_mode = MEMORY")  # whoever is killed leaves one file
             _check(store, copy)
+            _drop_prepared(copy, role)
             row = copy.execute("SELECT id, role FROM deployment").fetchone()
             if row is None or row[1] != role:
                 raise UsageError(f"{store}: no {role} has kept its data in it")
@@ -132,6 +134,14 @@ def _copied(store: Path, role: str, new: Path, taken: str) -> Backup:
             copy.execute("INSERT INTO backup VALUES (?, ?, ?, ?, ?)", astuple(found))
             copy.execute("COMMIT")
     return found
+
+
+def _drop_prepared(copy: sqlite3.Connection, role: str) -> None:
+    """Overwrite the shares that nobody has voted for: what their sessions still give up would stay
+    in the backup."""
+    if role != REGISTRY:
+        copy.execute("PRAGMA secure_delete = ON")
+        copy.execute("DELETE FROM shares WHERE state = 'prepared'")
 
 
 def look_at(file: Path) -> Backup:
@@ -192,7 +202,6 @@ def put_back(
                 f"{file} is of another deployment than what is in {data / role}: put back files "
                 "that belong together"
             )
-        remove_unfinished(store)  # by a restore that was killed
         opened, new = open_beside(store)
         try:
             _prepare(file, opened, new, found, now, other_restored_too)
@@ -221,7 +230,8 @@ def _prepare(
     """Make the store that is to be put in its place."""
     with open(opened, "wb") as target, open(file, "rb") as source:
         shutil.copyfileobj(source, target)
-    with closing(sqlite3.connect(new, isolation_level=None)) as database:
+    with closing(_opened(new)) as database:
+        database.execute("PRAGMA journal_mode = MEMORY")
         _check(file, database)
         if _digest(database) != found.digest:
             raise _damaged(file)
@@ -317,7 +327,13 @@ def _read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
         immutable: nobody writes to it, nor keeps anything beside it.
     """
     how = "mode=ro&immutable=1" if immutable else "mode=ro"
-    return sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, isolation_level=None)
+    uri = f"{path.resolve().as_uri()}?{how}"
+    return without_temporary_files(sqlite3.connect(uri, uri=True, isolation_level=None))
+
+
+def _opened(new: Path) -> sqlite3.Connection:
+    """A file that is being made."""
+    return without_temporary_files(sqlite3.connect(new, isolation_level=None))
 
 
 def _check(path: Path, database: sqlite3.Connection) -> None:

@@ -199,6 +199,7 @@ def claimed(folder: Path) -> Iterator[None]:
         raise UsageError(f"data folder {folder}: {error}") from error
     try:
         _lock(claim, folder)
+        _remove_unfinished_stores(folder)
         yield
     finally:
         os.close(claim)
@@ -216,6 +217,23 @@ def _lock(claim: int, folder: Path) -> None:
     with suppress(OSError):  # on a full disk the stores say what is wrong
         os.truncate(claim, 0)
         os.write(claim, f"{os.getpid()}\n".encode())
+
+
+def _remove_unfinished_stores(folder: Path) -> None:
+    """Delete what a restore that was killed has left: it may have every share in it.
+
+    Raises:
+        UsageError: it cannot be deleted.
+    """
+    store = folder / file_of(folder.name)
+    try:
+        for left in remove_unfinished(store):
+            LOG.warning("%s: a restore was killed and had left this; it is deleted now", left)
+    except OSError as error:
+        raise UsageError(
+            f"{error.filename}: left by a restore that was killed, with all that was in the "
+            f"backup; it cannot be deleted ({error.strerror}): delete it"
+        ) from error
 
 
 def _deployment(data: Path, roles: Iterable[str], rng: Rng) -> str:
@@ -301,16 +319,21 @@ def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> Non
     sync(path.parent)
 
 
-def remove_unfinished(path: Path) -> None:
+def remove_unfinished(path: Path) -> list[Path]:
     """Delete what was being written for a file when its process was killed, if anything was.
 
     Only for files in a data folder, whose names that begin with a point are all ours.
 
+    Returns:
+        What has been deleted.
+
     Raises:
         OSError: it cannot be deleted.
     """
-    for left in path.parent.glob(f".{path.name}.*{PART}*"):
+    found = sorted(path.parent.glob(f".{path.name}.*{PART}*"))
+    for left in found:
         left.unlink()
+    return found
 
 
 def open_beside(path: Path) -> tuple[int, Path]:

@@ -56,7 +56,8 @@ class VaultKey:
 
 
 def wipe(secret: bytearray) -> None:
-    """Overwrite a secret in place."""
+    """Overwrite a secret in place. What libsodium's binding takes or returns as bytes for a moment
+    cannot be, and is left to the allocator."""
     secret[:] = bytes(len(secret))
 
 

@@ -23,6 +23,7 @@ from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.rng import Rng
 from mpcsim.vault.halves import VaultKey, seal_halves, wipe
 from mpcsim.vault.strings import (
+    HALF_BYTES,
     KEY_BYTES,
     MAX_SHARE_BYTES,
     NONCE_BYTES,
@@ -105,7 +106,9 @@ def seal_share(
             raise UsageError(f"one {what} for each MPC node expected")
         if lengths := {len(key) for key in keys.values()} - {KEY_BYTES}:
             raise UsageError(f"{what} of {lengths.pop()} bytes, expected {KEY_BYTES}")
-    secret = bytearray(pw_key) + rng.bytes(KEY_BYTES)
+    secret = bytearray(HALF_BYTES)
+    memoryview(secret)[:KEY_BYTES] = pw_key  # in place: a sum would leave a copy of it behind
+    memoryview(secret)[KEY_BYTES:] = rng.bytes(KEY_BYTES)
     try:
         store = SecretStore(
             key_id=key_id,

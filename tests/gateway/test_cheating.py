@@ -58,6 +58,25 @@ CHEATS = [
 ]
 
 
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(tmp_path, party):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, "secp256k1")
+        node = gateway.links[party].node
+        node.store.database._writer.execute("PRAGMA query_only = ON")
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=party, wrap=cheating(bad_offer))
+        assert failed.value.status == 503
+        await suspended(gateway, client, share, party, f"{CHEATS[0][2]} (by the client)")
+        other = gateway.links[5 - party].node.store.find(share.record.epoch.hex())
+        assert other.suspended_there == node.store.owed == 1
+        node.store.database._writer.execute("PRAGMA query_only = OFF")
+        node.sweep()
+        assert node.store.owed == 0
+        assert shares_of(gateway)[party][0][-1] == f"{CHEATS[0][2]} (by the client)"
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("cheat", "party"), fast_few(product(CHEATS, MPC_NODES), 4))
 async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat, party):

@@ -130,7 +130,7 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     node.store._database._writer.execute("UPDATE shares SET state = 'active'")
     clock.now += 1
     await client.check_works(share)
-    assert meeting._over
+    assert meeting.over
     await meeting.stop()
 
 

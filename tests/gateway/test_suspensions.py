@@ -10,11 +10,12 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.gateway import suspensions
+from mpcsim.gateway.metrics import probes
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
 from mpcsim.rpc.notices import digest
-from mpcsim.rpc.statements import Suspended, signed_by
+from mpcsim.rpc.statements import SignedRecord, Suspended, signed_by
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -107,7 +108,9 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     await heals(client, share)
 
 
-async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gateway, client):
+@pytest.mark.parametrize("again", [True, False])
+async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client):
+    """It holds, and is not acknowledged before it is written, whoever asks for that."""
     share = await give_key(gateway, client, "secp256k1")
     body = await client.suspension(share)
 
@@ -117,9 +120,20 @@ async def test_what_cannot_be_remembered_is_not_acknowledged(monkeypatch, gatewa
     with monkeypatch.context() as patch:
         patch.setattr(gateway.gateway.registry, "suspend", full)
         response = await client.post("suspend", body)
-    assert response.status_code == 500
-    await client.ask("suspend", body)
+        assert response.status_code == 500
+        await refused(client, share)
+        assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
+        assert gateway.gateway.registry.notices() == []
+    if again:
+        await client.ask("suspend", body)
+    await delivered(gateway)
+    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    assert await state(gateway) == [None]
     await refused(client, share)
+
+
+async def state(gateway):
+    return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
 
 async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
@@ -144,7 +158,18 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
     assert gateway.gateway.registry.notices() == []
     assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
     response = await client.post("suspend", body)
-    assert (response.status_code, response.json()) == (404, {"error": "no such key"})
+    record = SignedRecord.from_bytes(response.content).record
+    assert (response.status_code, record.predecessor) == (200, share.record.epoch)
+
+
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(gateway, client):
+    """Its registry may have been put back."""
+    body = await client.suspension(await give_key(gateway, client, "ed25519"))
+    gateway.gateway.registry.owns = lambda user_id, key_id: False
+    for over, status in ((False, 503), (True, 404)):
+        gateway.gateway.meeting.over = over
+        gateway.gateway.meeting._next = float("inf")
+        assert (await client.post("suspend", body)).status_code == status
 
 
 # ---------------------------------------------------------------------- strangers

@@ -250,7 +250,11 @@ class Client:
             said = (await self.request("GET", "/mpc/v1/nodes")).json()
             names = ("identity", "seal_key", "signature", "boot")
             found = {
-                party: wire.Hello(party, *(bytes.fromhex(said[ROLES[party]][n]) for n in names))
+                party: wire.Hello(
+                    party,
+                    *(bytes.fromhex(said[ROLES[party]][n]) for n in names),
+                    seal_number=said[ROLES[party]]["seal_number"],
+                )
                 for party in MPC_NODES
             }
             self.hellos = lambda: found
@@ -387,6 +391,7 @@ class Client:
         said = using.encode(NO_CONTEXT)
         use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
+        said = using.hidden().encode(NO_CONTEXT)
         return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
 
     def _vault(

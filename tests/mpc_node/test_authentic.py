@@ -77,7 +77,9 @@ def refused(monkeypatch):
         assert response.status_code == status, response.text
         error = response.json()["error"]
         if status == 412:
-            assert error == f"the {mpc_node.ROLES[party]}'s MPC node has been started anew"
+            assert (
+                error == f"the {mpc_node.ROLES[party]}'s MPC node has another boot than this is for"
+            )
         else:
             assert error == (
                 f"the {mpc_node.ROLES[party]} takes this for no request of whoever holds the"
@@ -230,7 +232,7 @@ async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, p
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
     second time, as if the client had cheated."""
-    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 3)
+    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 4)
 
     async def work(gateway, client):
         share = await give_key(gateway, client, "secp256k1")
@@ -239,7 +241,7 @@ def test_what_a_client_has_said_is_not_said_again(monkeypatch):
         said = sends(feed(party, reply.messages))
         feed(party, await client.exchange(request.session_id, said))
         assert party.outcome.result
-        for _ in range(2):  # the fourth session is one of the next boot
+        for _ in range(3):  # with the fourth session its boot is none of the last two
             response = await client.post("sign", request)
             assert response.json()["error"] == "a session of this id has been begun before"
             assert response.status_code == 409

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.mpc_node import events
-from mpcsim.mpc_node.events import EMPTY, REFUSED_IN_A_ROW, Event, EventLog, Kind, verify
+from mpcsim.mpc_node.events import (
+    BEGUN_AT_ONCE,
+    BEGUN_S,
+    EMPTY,
+    REFUSED_IN_A_ROW,
+    Event,
+    EventLog,
+    Kind,
+    verify,
+)
 from mpcsim.mpc_node.store import ShareStore, StoredShare
 
 SECONDS = count(1_800_000_000)
@@ -120,6 +129,39 @@ def test_a_head_that_is_none_is_said_to_be_so():
     at = next(n for n, event in enumerate(one) if event.event == "made")
     forged = chained([*one[:at], replace(one[at], outcome="nothing"), *one[at + 1 :]])
     assert f"this log: event {at + 1} does not say what it has seen" in verify(forged, other)
+
+
+def test_sessions_begun_do_not_fill_the_disk_and_are_counted():
+    """Each user has so many lines an hour; the number of further ones is in the next line of that
+    user's that is written, whatever that is about."""
+    log = Log()
+    at, log.log._now = [0.0], lambda: at[0]
+    cursor = log.database.cursor()
+    said = "3 more were begun before this, too many for a line each"
+
+    def begin(times):
+        for _ in range(times):
+            log.write(Kind.BEGUN, session="5" * 64)
+
+    begin(BEGUN_AT_ONCE + 3)
+    assert [event.event for event in log.rows()] == ["begun"] * BEGUN_AT_ONCE
+    log.write(Kind.REFUSED, outcome="no")
+    log.log.write(cursor, Kind.BEGUN, "bystander", "ed25519")
+    log.write(Kind.RECOVERED, outcome="head")
+    for _ in range(2):
+        at[0] += BEGUN_S
+        begin(BEGUN_AT_ONCE + 3)
+    rows = log.rows()[BEGUN_AT_ONCE:]
+    assert [(e.event, e.user_id, e.outcome) for e in rows[:5]] == [
+        ("refused", "user", "no"),
+        ("begun", "bystander", ""),
+        ("begun", "user", said),
+        ("recovered", "user", "head"),
+        ("begun", "user", ""),
+    ]
+    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + BEGUN_AT_ONCE]
+    assert len(rows) == 4 + 2 * BEGUN_AT_ONCE
+    assert not verify(log.rows())
 
 
 def test_refusals_do_not_fill_the_disk():

@@ -45,10 +45,11 @@ def test_the_identity_vouches_for_the_seal_key():
     """By libsodium's own interface; nothing else passes."""
     with closing(open_gateway()) as gateway:
         hello = hellos(gateway)[OPERATOR]
-    statement = OPERATOR.to_bytes(2, "big") + hello.seal_key
+    statement = OPERATOR.to_bytes(2, "big") + hello.seal_key + bytes(4)
     VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
     assert not vouched(replace(hello, seal_key=bytes(32)))
     assert not vouched(replace(hello, party=INSTITUTION))
+    assert not vouched(replace(hello, seal_number=1))
     assert not vouched(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
     assert not vouched(replace(hello, signature=bytes(64)))
 

@@ -13,6 +13,7 @@ import pytest
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
+from mpcsim.primitives.bip32 import path_bytes
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused
 from mpcsim.vault import SecretStore, VaultUse
@@ -101,7 +102,7 @@ def opening(
     return wire.OpenHalf(share.record.epoch, REPLY_KEY, store.halves[party], proof, **about)
 
 
-USING = wire.Using(OPERATOR, bytes(32), bytes(16), 0, bytes(32), (), bytes(32))
+USING = wire.HiddenUse(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -134,7 +135,7 @@ async def test_either_side_lets_a_presignature_be_used_once(keyed: Keyed, signer
     signing = replace(body, vault=replace(body.vault, halves=half, proofs={}))
     for party, verb, request in (
         (signer, "presigned", signing),
-        (other, "open", opening(client, share, store, other, using=body.using)),
+        (other, "open", opening(client, share, store, other, using=body.using.hidden())),
     ):
         asked(gateway.links[party], verb, user_id, request)
         with pytest.raises(Refused, match="no such presignature") as again:
@@ -181,6 +182,21 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
     with pytest.raises(Refused, match="takes this for no request"):
         asked(link, "open", user_id, replace(body, proof=None))
     assert link.node._allowances._shelf._size == 0
+
+
+@with_key
+async def test_the_other_node_hears_neither_message_nor_path(keyed: Keyed) -> None:
+    """And yet a hash of both, with what the signer alone hears, too: all of it is authenticated."""
+    gateway, client, share, store = keyed
+    (part,), allowance = await client.presign(share, store)
+    body = client.begin_presigned(share, store, part, allowance, path=(0x0A0B0C0D,))
+    node, seen = gateway.links[INSTITUTION].node, []
+    handle = node.handle
+    node.handle = lambda verb, grant, data: (seen.append(data), handle(verb, grant, data))[1]
+    await client.ask("presigned", body)
+    hidden = body.using.message_hash, path_bytes(body.using.path)[-4:], body.using.rho
+    assert not [data for data in seen for said in hidden if said in data]
+    assert body.using.hidden().encode(NO_CONTEXT) in seen[-1]
 
 
 @pytest.mark.parametrize("signer", MPC_NODES)

@@ -32,6 +32,7 @@ from mpcsim.vault import SecretStore
 from tests.helpers.gateway import (
     REPLY_KEY,
     Client,
+    Failed,
     ask_node,
     delivered,
     give_key,
@@ -167,7 +168,10 @@ def test_nothing_but_the_other_s_own_words_of_now_is_taken():
         older = brought(gateway, user_id)
         mallory = await Client.of(gateway, "mallory").user_id()
         stranger = Identity(bytes(32))
-        not_its, started = "this is no statement of the institution", "has been started anew"
+        not_its, started = (
+            "this is no statement of the institution",
+            "has another boot than this is for",
+        )
         for bad, text in (
             (replace(true, signature=bytes(64)), not_its),
             (replace(true, statement=replace(true.statement, restored=1)), not_its),
@@ -277,16 +281,41 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
     assert not store.find("a").unmerged
 
 
-def test_of_what_was_made_since_it_remembers_that_it_has_not_voted(store):
+def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
+    store.enter("over")
+    store.drop_orphans()
     store.put_back("yesterday", both=False)
-    store.prepare(stored("since", "a", 1))
-    store.drop_prepared("since")
-    assert store.merge(replace(SAID, voted="since"), lambda share: None) is None
-    assert store.abort("u", "ed25519", "since", voted_for=True) is None
-    store.prepare(stored("later", "a", 1))
-    store.put_back("later", both=False)  # of that it knows no more
+    store.enter("since")
+    for known in ("over", "since"):
+        assert store.merge(replace(SAID, voted=known), lambda share: None) is None
+        assert store.abort("u", "ed25519", known, voted_for=True) is None
+    store.enter("later")
+    store.drop_orphans(["later"])
+    store.put_back("later", both=False)  # it may have been voted for since
     with pytest.raises(Forgotten):
         store.abort("u", "ed25519", "later", voted_for=True)
+
+
+def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
+    """The other node has voted for it; this one never had a share."""
+
+    async def work(gateway, client, share):
+        node, other = (gateway.links[party].node for party in MPC_NODES)
+        user_id = await client.user_id()
+
+        def withheld(session, made):
+            raise Refused(400, "nothing came")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(node, "_prepare", withheld)
+            patch.setattr(other, "_drop_made", lambda session: None)
+            with pytest.raises(Failed, match="nothing came"):
+                await client.generate("secp256k1")
+        (made,) = other.store.of_key(user_id, "secp256k1")
+        other._voting.vote(made.key_id)
+        await client.check_works(await client.generate("secp256k1"))
+
+    run(OPERATOR, work)
 
 
 @pytest.mark.parametrize(

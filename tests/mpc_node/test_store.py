@@ -1,6 +1,7 @@
 """An MPC node's store: the states of a share, and that nothing of a dropped one is left."""
 
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -10,7 +11,7 @@ from dataclasses import astuple, replace
 
 import pytest
 
-from mpcsim.mpc_node.events import EMPTY
+from mpcsim.mpc_node.events import EMPTY, Kind
 from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
@@ -334,6 +335,65 @@ def test_what_could_not_be_forgotten_is_forgotten_the_next_time(tmp_path, monkey
         assert found(path, share)
         do(store)
         assert not found(path, share)
+
+
+@contextmanager
+def nearly_full(path, room):
+    """The files may get this much longer than the longest is now."""
+    size = max(file.stat().st_size for file in path.parent.glob(f"{path.name}*"))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + room, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("reader", [False, True])
+def test_what_a_full_disk_has_taken_of_a_share_does_not_stay(tmp_path, monkeypatch, reader):
+    """Pieces of it are in the log of writes, as far as there was room."""
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    path, share = tmp_path / "db", os.urandom(300_000)
+    with crowded(path) as store, closing(sqlite3.connect(path)) as other:
+        store.database.forget()
+        put_in_force(store, "before")
+        store.note(Kind.BEGUN, "u", "ed25519", "", "")
+        if reader:
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM shares").fetchone()
+        # SQLite tells a full disk from a failing one, which this limit is to it.
+        monkeypatch.setattr(databases, "_may_be_written", lambda error: False)
+        with nearly_full(path, 20_000), pytest.raises(StoreFailed):
+            store.prepare(stored("a", share=share))
+        assert "a" not in states(store)
+        assert bool(found(path, share)) == reader == store.database.needs_emptying
+        other.rollback()
+        store.drop_orphans()
+        assert not found(path, share)
+
+
+def test_a_start_that_could_not_empty_the_log_leaves_it_to_the_sweep(tmp_path, monkeypatch):
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    path, share = tmp_path / "db", os.urandom(600)
+    with crowded(path) as store:
+        monkeypatch.setattr(store.database, "forget", lambda: None)
+        put_in_force(store, "a", share=share)
+        put_in_force(store, "b", "a")
+        reader = sqlite3.connect(path)
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM shares").fetchone()
+        with closing(reader), closing(ShareStore(path)) as started:
+            with pytest.raises(StoreFailed, match="another process keeps it locked"):
+                started.drop_orphans()
+            reader.rollback()
+            started.drop_orphans()
+            assert not found(path, share)
+
+
+def test_sorting_leaves_nothing_in_another_folder(tmp_path):
+    with closing(ShareStore(tmp_path / "db")) as store:
+        for connection in (store.database._reader, store.database._writer):
+            assert connection.execute("PRAGMA temp_store").fetchone() == (2,)
 
 
 NOTHING = Heard("u", "ed25519", None, None, None, frozenset(), restored=False)

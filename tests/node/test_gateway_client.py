@@ -232,6 +232,7 @@ def shown(party: PartyId) -> dict[str, Any]:
         "seal_key": 64 * "1",
         "signature": signature.hex(),
         "boot": 32 * "0",
+        "seal_number": 0,
     }
 
 
@@ -246,6 +247,7 @@ def shown(party: PartyId) -> dict[str, Any]:
             for value in (62 * "0", "zz", 3, None)
         ),
         {"identity": 64 * "0" + "00"},
+        *({"seal_number": value} for value in ("0", -1, True, 1 << 32)),
     ],
 )
 def test_mpc_nodes_that_are_none(change):
@@ -253,8 +255,8 @@ def test_mpc_nodes_that_are_none(change):
     found = ask(Reply(200, json.dumps(hellos).encode()), lambda c: c.nodes())
     for party, hello in found.items():
         assert hello.party == party
-        parts = {name: getattr(hello, name).hex() for name in vars(hello) if name != "party"}
-        assert {"identifier": party} | parts == hellos[ROLES[party]]
+        parts = {name: v.hex() if isinstance(v, bytes) else v for name, v in vars(hello).items()}
+        assert {"identifier": parts.pop("party")} | parts == hellos[ROLES[party]]
     operator = hellos["operator"]
     said = hellos | {"operator": operator | change}
     assert type(refusal(200, said, lambda c: c.nodes())) is Upstream

@@ -11,6 +11,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.mpc_node import node as mpc_node
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
@@ -165,6 +166,20 @@ async def test_a_restart_voids_everything(party: PartyId, house: House) -> None:
     assert held(house, party) == (0, 0)
     assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
     assert await sign(house, record, made) == ([], FULL)
+
+
+async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, house: House) -> None:
+    """Else one user has everybody sign by the full protocol. Whoever knows the boot of long ago is
+    told so once."""
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 2)
+    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 2)
+    for _ in range(4):
+        await house.sign(record)
+    made, calls = await sign(house, record, made)
+    assert (len(made), calls) == (1, ["presigned"])
+    await house.client.nodes(fresh=True)
+    assert await sign(house, record, made) == ([], ["presigned"])
 
 
 async def test_a_recovery_voids_everything(house: House) -> None:

@@ -304,8 +304,28 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
     assert learnt == ["OT_EXTENSION_CHECK"]
     (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert said == (
-        f"key {case.record.key_id} could not be suspended: Upstream returned 403 Forbidden: no"
+        f"key {case.record.key_id} is refused by this process, but could not be suspended: "
+        "Upstream returned 403 Forbidden: no"
     )
+
+
+async def test_only_a_record_that_replaces_the_epoch_ends_a_report(case, monkeypatch, learnt):
+    """Neither that there is no such key, nor the record of what was replaced."""
+    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+    async with case.opened() as house:
+        (key,) = house.gateway.gateway.registry.all_keys()
+        answers = [Reply(404, b'{"error": "no such key"}'), Reply(200, key.record or b"")] * 3
+
+        async def lie(name: str, go_on: Pass) -> Reply:
+            return answers.pop() if answers and name == "suspend" else await go_on()
+
+        house.transport.hook = lie
+        await case.sign(house)
+        while house.wallet._suspensions._refused:
+            await asyncio.sleep(0.01)
+        assert not answers
+        await delivered(house.gateway)
+        assert house.gateway.gateway.registry.notices()
 
 
 async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, learnt, monkeypatch):
@@ -388,8 +408,10 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
 
 
 @pytest.mark.few(1)
-async def test_what_a_node_remembers_is_bounded(case, learnt, monkeypatch):
-    monkeypatch.setattr(node.suspensions, "MAX_REFUSED", 2)
+async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
+    case, learnt, caplog, monkeypatch
+):
+    monkeypatch.setattr(node.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
         records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
@@ -403,4 +425,6 @@ async def test_what_a_node_remembers_is_bounded(case, learnt, monkeypatch):
         for n, record in records.items():
             with pytest.raises(ApiError, match="OT-extension"):
                 await house.sign(record, name=f"user {n}", signer="operator")
-        assert len(house.wallet._suspensions._refused) == 2
+        assert len(house.wallet._suspensions._refused) == 3
+        (said,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+        assert f"key {records[2].key_id} is refused by this process, but" in said

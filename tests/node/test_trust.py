@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import pins
 from mpcsim.rpc.statements import SealKeyStatement
 from mpcsim.rpc.transport import Reply
+from mpcsim.vault import SealKey
 from node.errors import UntrustedNode
 from tests.helpers.gateway import hellos
 from tests.node.wallets import House
@@ -103,6 +105,28 @@ async def test_both_at_once_for_each_other():
         swapped = {OPERATOR: known[INSTITUTION], INSTITUTION: known[OPERATOR]}
         with pytest.raises(UntrustedNode):
             await House(house.gateway, identities=swapped).generate("ed25519")
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_seal_key_that_has_been_replaced(party):
+    """Its statement is genuine, and a gateway may have kept it: with the key, that has leaked, it
+    would open what is sealed from now on."""
+
+    async def test():
+        async with House() as house:
+            await house.generate("ed25519")
+            node = house.gateway.links[party].node
+            own, old, seal_key = node._identity, node.hello(), SealKey.fresh(SystemRng()).public
+            signature = own.sign(SealKeyStatement(party, seal_key, 1))
+            kept = showing(party, seal_key=old.seal_key, signature=old.signature)
+            new = replace(old, seal_key=seal_key, signature=signature, seal_number=1)
+            house.client._trust.check({**hellos(house.gateway), party: new})
+            for lie in (None, kept):
+                house.transport.hook = lie
+                with pytest.raises(UntrustedNode, match="is one that it has replaced"):
+                    await house.generate("secp256k1")
+
+    asyncio.run(test())
 
 
 @pytest.mark.parametrize("pinned", [True, False])

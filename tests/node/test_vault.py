@@ -246,7 +246,8 @@ async def test_a_node_that_is_started_anew_again_and_again(
     house.transport.seen.clear()
     said = await failing(AnotherBoot, house.sign(record))
     assert said == (
-        "Upstream returned 412 Precondition Failed: the operator's MPC node has been started anew"
+        "Upstream returned 412 Precondition Failed: the operator's MPC node has another "
+        "boot than this is for"
     )
     assert house.transport.seen.count(verb) == 2
     house.transport.hook = None

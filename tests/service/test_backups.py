@@ -126,6 +126,26 @@ def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
     assert not list(store.parent.glob(".*"))
 
 
+def test_what_a_killed_restore_left_goes_at_the_next_start_which_says_so(data, caplog):
+    left = data / "operator" / ".operator.sqlite.abc.part"
+    left.write_bytes(b"shares")
+    with claimed(data / "operator"):
+        assert not left.exists()
+    assert f"{left}: a restore was killed" in caplog.text
+
+
+def test_a_backup_has_no_share_that_nobody_has_voted_for(made, data, tmp_path):
+    """Its session may be called off later: then nobody knows of this copy."""
+    share = os.urandom(16_000)
+    with closing(ShareStore(store_file(data, "operator"))) as store:
+        store.prepare(StoredShare("a", "u", "ed25519", b"public", share, "prepared"))
+        back_up(data, "operator", tmp_path / "copy", now)
+        assert store.find("a")
+    assert share[:1000] not in (tmp_path / "copy").read_bytes()
+    assert share[-1000:] not in (tmp_path / "copy").read_bytes()
+    put_back(data, "operator", tmp_path / "copy", now)
+
+
 def test_what_cannot_be_backed_up(made, tmp_path, monkeypatch):
     data, target = tmp_path / "data", tmp_path / "copy"
     shutil.copytree(made[0] / "data", data)

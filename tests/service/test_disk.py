@@ -6,15 +6,17 @@ import logging
 import os
 import shutil
 import sqlite3
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext, suppress
 
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.mpc_node.metrics import probes
 from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
-from mpcsim.rpc.database import Database, StoreTrouble
+from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
+from mpcsim.rpc.errors import Refused
 from tests.helpers.gateway import Client, Failed, reopen, shares_of
 
 NAMES = ("gateway", "operator", "institution")
@@ -57,6 +59,50 @@ def read_only(database):
 
 
 TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
+
+
+def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
+    async def work():
+        with closing(reopen(tmp_path)) as gateway:
+            client = Client.of(gateway)
+            share = await client.generate("ed25519")
+            node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
+            ready = probes(node)[0]
+            for bad in (True, False):
+                with read_only(node.store.database) if bad else nullcontext():
+                    if bad:
+                        with pytest.raises(StoreFailed):
+                            node.store.suspend(key_id, "cheated", b"what is kept")
+                    with suppress(StoreFailed):
+                        node.sweep()
+                    assert node.store.owed == bad
+                    found = node.store.find(key_id)
+                    assert (found.suspended, found.share) == ("cheated", b"what is kept")
+                    assert node.store.suspended(9) == [key_id]
+                    assert bool((await ready.look())["store"]) == bad
+                    with pytest.raises(Refused, match="suspended at the operator: cheated"):
+                        node._usable(found.user_id, key_id)
+            assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
+
+    asyncio.run(work())
+
+
+def test_room_is_kept_for_what_must_be_written(tmp_path):
+    database, tried = Database(tmp_path / "x.sqlite", ""), []
+
+    def change():
+        tried.append(reserve.exists())
+        if reserve.exists() or len(tried) > 2:
+            raise StoreFailed(reserve, StoreTrouble.FULL)
+
+    with closing(database):
+        reserve = tmp_path / "x.sqlite-reserve"
+        database.hold_reserve()
+        assert reserve.stat().st_blocks * 512 >= databases.RESERVE
+        database.urgently(change)
+        assert tried == [True, False]
+        with pytest.raises(StoreFailed):
+            database.urgently(change)
 
 
 @pytest.mark.few(2)

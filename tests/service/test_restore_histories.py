@@ -34,6 +34,8 @@ from tests.helpers.gateway import (
     reopen,
 )
 
+NEW = "dave", "ed25519"
+"""Nobody has it before a store was put back for good."""
 KEYS = (("alice", "ed25519"), ("bob", "ed25519"), ("carol", "ed25519"), ("carol", "secp256k1"))
 STEPS = 16
 """Of a history, about."""
@@ -326,7 +328,7 @@ class History:
             await self.check_forbidden(at, key)
             await self.check_helped_or_told(at, key, then, told.get(at, set()))
 
-        for restoring in (True, False):
+        for restoring in (False, True):
             self.said.append(
                 "the newest is put back" if restoring else "what was aside is put back"
             )
@@ -338,8 +340,16 @@ class History:
             for at, key in self.known():
                 await self.check_forbidden(at, key)
                 await self.check_whole(at, key, told.get(at, set()), restoring)
-        for at, key in self.known():
+        await self.end_in_a_restored_one()
+
+    async def end_in_a_restored_one(self):
+        """No key is blocked for ever, whatever is cut off now."""
+        self.user_ids[NEW[0]] = await self.client(NEW[0]).user_id()
+        self.keys[NEW] = Key()
+        for at, key in list(self.known()):
             before = key.present
+            for _ in range(self.random.randrange(3)):
+                await self.make_and_be_cut_off(at, key)
             await self.make(at, key)
             await self.check_signs(at, key.present)
             await self.check_forbidden(at, key)

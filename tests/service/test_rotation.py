@@ -11,6 +11,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.mpc_node.store import ShareStore
 from mpcsim.rng import SystemRng
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.errors import seal_key_lost
@@ -332,6 +333,8 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
     with pytest.raises(UsageError, match="mpcsim rotate seal-key"):
         Service(tmp_path)
     assert replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1
+    with closing(ShareStore(tmp_path / "operator/operator.sqlite")) as store:
+        assert store.seal_number() == 1
     with Service(tmp_path, settings=settings) as service:
         answer = service.signed(share)
         assert answer.status_code == 500

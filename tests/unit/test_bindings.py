@@ -61,7 +61,7 @@ from mpcsim.rpc.statements import (
     Vote,
     shares_hash,
 )
-from mpcsim.rpc.wire import Occasion
+from mpcsim.rpc.wire import Occasion, Using
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys
 from mpcsim.vault import Argon2Cost, PresignatureHeader, SecretStore, halves, presignatures, sealing
@@ -486,6 +486,13 @@ USES = [
     ),
     uses(Tag.SUSPENSION_NOTICE, notices.digest, notice=BYTES),
     uses(
+        Tag.HIDDEN_USE,
+        lambda **of: Using(2, A, bytes(16), 0, **of).hidden().hidden,
+        message_hash=BYTES,
+        path=((), (1,)),
+        rho=BYTES,
+    ),
+    uses(
         Tag.SUSPENSION_TAG,
         lambda key, **at: Suspensions.tag(Stub(_tag_key=key), Occasion(**at)),
         key=BYTES,
@@ -495,7 +502,7 @@ USES = [
         Tag.VOTE, Vote(RECORD, HEAD), "digest", record=replace(RECORD, number=1), head=LogHead(2, A)
     ),
     of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
-    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B),
+    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B, number=1),
     of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
     of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
     of_fields(

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 
 import nacl.bindings
@@ -270,6 +271,20 @@ def test_every_changed_bit_of_the_store(monkeypatch):
     # all of key id, salt, confirmation, authentication keys and identities, and whatever leaves
     # the cost in range
     assert outcomes["public part"] >= (32 + 16 + 32 + 4 * 32) * 8
+
+
+def test_a_store_has_one_spelling():
+    """Whatever is put in anywhere, such as a written count of 0: it is refused, or written again
+    as it was read."""
+    packed = raw(sealed()[1])
+    for at in range(len(packed) + 1):
+        for more in (b"\0", b"\1", bytes(2), bytes(4)):
+            with suppress(MalformedVault):
+                twin = text(packed[:at] + more + packed[at:])
+                assert SecretStore.from_text(twin).to_text() == twin
+    for twin in (b"\1" + packed[1:391], b"\1" + packed[1:391] + bytes(2)):
+        with pytest.raises(MalformedVault):
+            SecretStore.from_text(text(twin))
 
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -600,6 +615,16 @@ def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
         sealed(pw_key=pw_key, key_id="no hex")
     assert secrets == [bytes(64)] * 2
     assert pw_key == password_key(PASSWORD, SALT, CHEAP)
+
+
+def test_sealing_makes_no_copy_of_the_passwords_key_that_stays(monkeypatch):
+    """A sum would: its first term is a copy, which nobody overwrites."""
+    made = []
+    monkeypatch.setattr(
+        sealing, "bytearray", lambda size: made.append(size) or bytearray(size), raising=False
+    )
+    sealed(pw_key=bytearray(32))
+    assert made == [64]
 
 
 def test_a_failed_combine_is_wiped(monkeypatch):

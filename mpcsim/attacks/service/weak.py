@@ -437,8 +437,8 @@ def _late_mail(service: LocalService) -> None:
 def _forgetful_gateway(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
-    async def take(body: wire.Suspend) -> None:
-        pass
+    async def take(body: wire.Suspend) -> bytes:
+        return b""
 
     suspensions.take = take  # type: ignore[method-assign]
 
@@ -446,13 +446,14 @@ def _forgetful_gateway(service: LocalService) -> None:
 def _tells_once(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
-    async def take(body: wire.Suspend) -> None:
+    async def take(body: wire.Suspend) -> bytes:
         for party, notice in body.notices.items():
             told = wire.SuspendKey(body.occasion, notice)
             with suppress(Refused):
                 at = body.occasion
                 scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
                 await suspensions._links[party].call(scope, told, Times())
+        return b""
 
     suspensions.take = take  # type: ignore[method-assign]
 
@@ -553,7 +554,7 @@ class _MeetsOnce(Meeting):
     """Introduces the MPC nodes at the start and never again, whatever came of it."""
 
     async def attend(self) -> None:
-        if not self._over:
+        if not self.over:
             await super().attend()
 
 

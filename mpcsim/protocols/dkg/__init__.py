@@ -37,7 +37,7 @@ from mpcsim.mta.base import Mta
 from mpcsim.mta.schemes import scheme_name
 from mpcsim.party_events import Listener, silent
 from mpcsim.protocol import Definition, Party, View
-from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing
+from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing, epoch_of
 from mpcsim.rng import Rng
 
 DEFAULT_MTA = "ot/80"
@@ -170,6 +170,13 @@ def setup(
     name = multiplication_scheme(curve_name, scheme)
     check_threshold(threshold, ids)
     return DkgSetup(curve_name, threshold, ids, name)
+
+
+def epoch(party: Party[Any, Any]) -> bytes | None:
+    """The epoch of the shares that a generation or recovery makes; None before it is known. Nobody
+    has a share of it unless all parties knew it before they revealed anything."""
+    transcript = getattr(party.keep, "transcript", None)
+    return None if transcript is None else epoch_of(transcript)
 
 
 def party(

@@ -277,8 +277,13 @@ def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
     with view.step("public key and public shares"):
         Y = steps.public_key(group, C)
         Y_i = steps.public_shares(group, C, setup.receivers)
-    epoch = tagged_hash(Tag.EPOCH, keep.transcript)
+    epoch = epoch_of(keep.transcript)
     return PublicKeyRecord(group.name, setup.threshold, epoch, Y, Y_i, chain_code=keep.chain_code)
+
+
+def epoch_of(transcript: bytes) -> bytes:
+    """Names the shares that come of it, and is known before any of them is dealt."""
+    return tagged_hash(Tag.EPOCH, transcript)
 
 
 def new_share(
