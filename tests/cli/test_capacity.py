@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -85,38 +83,6 @@ def test_options_are_in_place_of_the_file(config: str, costs, capsys) -> None:
     assert costs == ["own.toml"]
 
 
-def test_load_by_load_and_which_input_matters(config: str, tmp_path: Path, capsys) -> None:
-    text = CONFIG + "[curve]\nrates_per_s = [20, 60]\nminutes = 0.05\n"
-    text += "[sensitivity]\nminutes = 0.1\npercent = 90\n"
-    Path(config).write_text(text)
-    table, picture = tmp_path / "curve.csv", tmp_path / "curve.png"
-    options = ["--workers=1", f"--table={table}", f"--figure={picture}"]
-    assert main(["capacity", config, *options]) == 0
-    out = capsys.readouterr().out
-    assert "Load by load:\nknee at " in out
-    assert "        20 a second: p50 " in out
-    assert [float(row["per_s"]) for row in csv.DictReader(StringIO(table.read_text()))] == [20, 60]
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "What moves the p90, with 10% less and more of it:" in out
-    assert "latency institution to gateway" in out
-
-
-def test_the_cheapest(config: str, tmp_path: Path, capsys) -> None:
-    text = CONFIG.replace("per_s = 20", "per_s = 200").replace(
-        "workers = 2", "workers = 4\ncores = 4\n[node]\nspeed = 0.5"
-    )
-    text += "[cheapest]\np99_ms = 250\nminutes = 0.1\nchoices = { node_replicas = [1, 2, 3] }\n"
-    Path(config).write_text(text)
-    table = tmp_path / "cheapest.csv"
-    main(["capacity", config, f"--table={table}", "--cheapest=node_replicas=1,3"])
-    out = capsys.readouterr().out
-    assert "The cheapest with a p99 below 250 ms, tried last:" in out
-    rows = list(csv.DictReader(StringIO(table.read_text())))
-    assert [row["node_replicas"] for row in rows] == ["1", "3"]
-    assert "event loop of node 1.1" in rows[0]["why_not"]
-    assert rows[1]["why_not"] == ""
-
-
 def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, capsys) -> None:
     text = CONFIG.replace("per_s = 20", "per_s = 900")
     Path(config).write_text(text + "[sensitivity]\nminutes = 0.1\n")
@@ -129,25 +95,6 @@ def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, caps
     assert err.count("\n") == 1
     Path(config).write_text(text)
     assert main(["capacity", config]) == 1
-
-
-def test_what_is_asked_is_shown_without_a_run(config: str, capsys) -> None:
-    assert main(["capacity", config, "--dry-run"]) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("Deployment over star\n")
-    assert " calls a second at most: then the event loop of " in out
-    assert main(["capacity", "--example"]) == 0
-    example = capsys.readouterr().out
-    assert Plan.loads(example).minutes == 20
-
-
-def test_how_far_it_is_is_shown_to_people(config: str, capsys, monkeypatch) -> None:
-    """On standard error, and only there."""
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert main(["capacity", config, "--seconds=5"]) == 0
-    out, err = capsys.readouterr()
-    assert "run: " in err
-    assert "%|" not in out
 
 
 def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:
@@ -186,30 +133,6 @@ def test_options_that_make_no_sense(config: str, options: list[str], why: str, c
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("mpcsim capacity: error: ")
-    assert why in err
-    assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "why"),
-    [
-        ("seconds = 6", "", "workloads never end"),
-        ("workers = 2", "cores = 0", "gateway.cores: part cores is 0: not a whole number from 1"),
-        (
-            'kind = "steady"\nper_s = 20',
-            'kind = "times"\nfile = "calls.csv"',
-            "calls.csv: arrivals: time 3, 0.5 s, is before time 2, 2 s: out of order",
-        ),
-    ],
-)
-def test_configurations_that_make_no_sense(
-    config: str, old: str, new: str, why: str, capsys
-) -> None:
-    Path(config).with_name("calls.csv").write_text("at\n3\n5\n3.5\n")
-    Path(config).write_text(CONFIG.replace(old, new))
-    assert main(["capacity", config]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
     assert why in err
     assert err.count("\n") == 1
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shlex
-import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -19,19 +15,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mpcsim import __version__
-from mpcsim.bench.service import TARGETS, service_figures, table
 from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main
-from mpcsim.cli import serve as serve_command
 from mpcsim.cli.demo import life
-from mpcsim.cli.network import conditions, scenario, summary
+from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
-from mpcsim.sim.network.latency import Constant
-from mpcsim.sim.network.topology import Network
 from mpcsim.system import (
     HOST,
     Program,
@@ -41,7 +32,7 @@ from mpcsim.system import (
     node_program,
     running,
 )
-from tests.helpers.processes import PORTS, until
+from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
 from tests.node.harness import running as in_process
 
@@ -59,7 +50,6 @@ CHOSEN = (
     "--forwarding=stream",
     "--network=seoul,loss=0.1",
 )
-NETWORK = "seoul,institution=frankfurt"
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
 
@@ -130,42 +120,6 @@ def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
     out, err = capsys.readouterr()
     assert "error:" in err
     assert not out
-
-
-def test_network_presets():
-    assert conditions(None) is None
-    network = scenario("seoul,institution=frankfurt,access=lte,loss=0.01").network
-    assert network is not None
-    assert "frankfurt" in network.name
-    assert network.links[0].loss == 0.01
-    with pytest.raises(UsageError, match="did you mean"):
-        scenario("soul")
-
-
-def test_a_network_in_a_line():
-    network = Network.star(20.0, operator=0.25, institution=140.0)
-    first, *others = network.links
-    assert summary(
-        replace(network, links=(replace(first, back_latency=Constant(30.0)), *others))
-    ) == (
-        "client - gateway 20/30 ms, operator - gateway 0.25 ms, institution - gateway 140 ms"
-        " (one way, on average)"
-    )
-
-
-@pytest.mark.soak
-def test_the_first_call_gives_a_key_whenever_it_is_run(system):
-    said = "\n".join(serve_command._first_call(*system.programs[-2:], system.data))
-    (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
-    public_keys = set()
-    for _ in range(2):
-        answer = subprocess.run(
-            ["bash", "-c", line], capture_output=True, text=True, timeout=60, check=True
-        )
-        public_keys.add(json.loads(answer.stdout)["public_key"])
-        second = int(time.time())
-        until(lambda second=second: int(time.time()) > second)  # new users are named by it
-    assert len(public_keys) == 2
 
 
 @pytest.mark.parametrize(
@@ -244,33 +198,9 @@ def test_windows_is_refused_in_one_sentence(command):
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
 
 
-@pytest.mark.soak
-def test_every_process_can_be_looked_at(system):
-    for program in system.programs:
-        assert program.metrics is not None
-        text = httpx.get(f"{program.metrics}/metrics", trust_env=False).text
-        assert f'mpcsim_build_info{{part="{program.name}",version="{__version__}"}} 1.0' in text
-        assert "\nprocess_cpu_seconds_total " in text
-        until(lambda at=program.metrics: ready(at))
-
-
 def ready(metrics):
     answer = httpx.get(f"{metrics}/ready", trust_env=False)
     return answer.status_code == 200 and answer.json()["ready"]
-
-
-def test_serve_says_which_metrics_port_is_taken(monkeypatch, capsys, tmp_path):
-    for variable in PORTS:
-        monkeypatch.setenv(variable, str(free_port()))
-    with listen(HOST, free_port()) as other:
-        port = other.getsockname()[1]
-        monkeypatch.setenv("METRICS_PORT", str(port - 2))  # the third is the operator's
-        assert main(["serve", "--data", str(tmp_path)]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said == (
-        f"mpcsim serve: error: operator: cannot listen on {HOST} port {port}: Address already in "
-        "use; METRICS_PORT=... picks another port"
-    )
 
 
 @pytest.mark.parametrize(
@@ -291,18 +221,6 @@ def test_a_port_that_is_none(command, variable, value, said, monkeypatch, capsys
     assert variable == "APP_PORT" or not (tmp_path / "data").exists()
 
 
-def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
-    def ports(**asked):
-        return serve_command._metrics_ports(argparse.Namespace(**asked))
-
-    monkeypatch.delenv("METRICS_PORT", raising=False)
-    assert ports(metrics=False) == {}
-    names = ["node", "gateway", "operator", "institution"]
-    assert ports(metrics=True) == dict(zip(names, range(9100, 9104), strict=True))
-    monkeypatch.setenv("METRICS_PORT", "20100")
-    assert ports(metrics=False) == dict(zip(names, range(20100, 20104), strict=True))
-
-
 def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
     with listen(HOST, 0) as other:
         port = other.getsockname()[1]
@@ -313,50 +231,6 @@ def test_serve_says_which_port_is_taken(monkeypatch, capsys, tmp_path):
     err = capsys.readouterr().err
     assert str(port) in err
     assert "GATEWAY_PORT=..." in err
-
-
-@pytest.mark.soak
-def test_serve_stops_everything_when_one_part_ends(tmp_path):
-    ports = {name: str(free_port()) for name in (*PORTS, "METRICS_PORT")}
-    command = [sys.executable, "-m", "mpcsim", "serve", "--data", str(tmp_path / "data")]
-    command += ["--network", NETWORK, "--log-format", "json"]
-    serve = subprocess.Popen(
-        ["/usr/bin/env", *(f"{k}={v}" for k, v in ports.items()), *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert serve.stdout is not None
-        said, logged = dict[str, str](), list[dict[str, object]]()
-        for line in serve.stdout:
-            if "Ctrl-C" in line:
-                break
-            if line.startswith("{"):
-                logged.append(json.loads(line))
-            name, _, text = line.partition("  " if line.startswith("network") else ": ")
-            said[name] = text.strip()
-        assert said["network"].startswith(f"{NETWORK}: client - gateway ")
-        assert "node" in {line["logger"] for line in logged}
-        token = shlex.split(said["a token alone"])
-        printed = subprocess.run(token, capture_output=True, check=True, text=True)
-        assert printed.stdout.count(".") == 2
-        address = f"http://{HOST}:{ports['APP_PORT']}"
-        assert httpx.get(address, trust_env=False).status_code == 200
-        shown = [f"http://{HOST}:{int(ports['METRICS_PORT']) + n}" for n in range(4)]
-        for metrics in shown:
-            until(lambda at=metrics: ready(at))
-        serve.send_signal(signal.SIGTERM)
-        _, err = serve.communicate(timeout=30)
-        assert serve.returncode == 0
-        assert "stopping" in err
-        for gone in (address, *shown):
-            with pytest.raises(httpx.ConnectError):
-                httpx.get(gone, trust_env=False)
-    finally:
-        if serve.poll() is None:
-            serve.kill()
-            serve.communicate()
 
 
 @pytest.mark.parametrize(
@@ -370,17 +244,6 @@ def test_serve_stops_everything_when_one_part_ends(tmp_path):
 )
 def test_where_a_program_is_reached(host, address):
     assert gateway_program(9, "data", host=host).address == address
-
-
-def test_the_gateway_says_no_to_what_is_no_http_in_json(served):
-    url = httpx.URL(served[0])
-    with socket.create_connection((url.host, url.port), timeout=10) as connection:
-        connection.sendall(b"hello there\r\n\r\n")
-        received = connection.makefile("rb").read()
-    head, _, body = received.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ")
-    assert b"application/json" in head
-    assert json.loads(body) == {"error": "The request is not as HTTP/1.1 has it (RFC 9112)"}
 
 
 @pytest.mark.soak
@@ -407,11 +270,3 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
         life(http, "ed25519", "institution")
     assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
-
-
-@pytest.mark.soak
-def test_the_service_benchmark_reports_its_figures():
-    figures = service_figures(8, keys=2, runs=4)
-    assert figures.keys() >= TARGETS.keys()
-    assert figures["service_sign_errors"] == 0
-    assert "service_sign_secp256k1_p50_ms" in table(figures)

@@ -1,7 +1,6 @@
 """``mpcsim doctor``: against MPC nodes behind sockets, as one runs it."""
 
 import asyncio
-import json
 import shutil
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
@@ -101,19 +100,6 @@ def test_a_registry_of_an_earlier_day_is_told_and_repaired(told, old, served):
     assert told(*name, data=old)[0] == 0
 
 
-def test_for_programs(told, old, served):
-    status, lines = told("--json", data=old)
-    assert status == 1
-    alice, bob, totals = map(json.loads, lines)
-    assert (alice["username"], alice["fits"], alice["troubles"]) == ("alice", True, [])
-    assert (bob["user_id"], bob["username"]) == (served.bob, None)
-    assert [trouble["what"] for trouble in bob["troubles"]] == ["user-unknown"]
-    assert totals == {
-        "totals": {"keys": 2, "users": 2, "fit": 1, "stuck": 1, "untold": 0, "repaired": 0},
-        "unheard": {},
-    }
-
-
 def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
     monkeypatch.setenv("OPERATOR_URL", f"http://{HOST}:{free_port()}")
     assert told() == (
@@ -130,27 +116,6 @@ def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
     assert (status, lines[-1]) == (
         1,
         "2 keys of 2 users: 0 fit, 1 stuck, 1 could not be told",
-    )
-
-
-def test_one_address_for_the_other(told, monkeypatch, served):
-    monkeypatch.setenv("OPERATOR_URL", served.addresses["institution"])
-    status, lines = told()
-    assert (status, lines[-2]) == (
-        1,
-        "what answers at the operator's address is not the operator: correct OPERATOR_URL or "
-        "OPERATOR_PORT",
-    )
-
-
-def test_the_nodes_of_another_deployment(told, served):
-    """Its gateway's own folder: the links are others."""
-    status, lines = told(data=served.other)
-    assert status == 1
-    assert lines[-2] == (
-        "the gateway and the institution's MPC node are at odds about what may be asked: either its"
-        " clock differs by over a minute, or institution.link beside gateway.sqlite is not the one "
-        "that it has as gateway.link: put back what belongs together"
     )
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import httpx
 import pytest
 
 from mpcsim import system
@@ -121,20 +120,6 @@ def test_nothing_outlives_serve(tmp_path, signals):
         assert "Traceback" not in system.said()
 
 
-def test_ctrl_c_in_the_terminal_of_make(tmp_path):
-    """The terminal tells the whole foreground group; ``make`` is in it."""
-    environment = Path(sys.executable).parent.parent
-    make = ["make", "--old-file=install", "serve", f"VENV={environment}"]
-    with served(tmp_path, make) as (system, family):
-        for _ in range(2):
-            os.killpg(system.process.pid, signal.SIGINT)
-            time.sleep(APART_S)
-        system.process.wait(PATIENCE_S)
-        check_all_gone(system, family)
-        assert "stopping" in system.said()
-        assert "Traceback" not in system.said()
-
-
 def test_ctrl_c_before_it_is_up(tmp_path):
     started = Served(tmp_path, SERVE)
     with nothing_left({started.process.pid}):
@@ -164,22 +149,6 @@ def test_requests_under_way_are_finished(tmp_path):
         assert not [log for log in system.data.glob("*/*-wal") if log.stat().st_size]
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_jupyterlab_and_its_kernels_end_too(tmp_path, number):
-    with served(tmp_path, (*SERVE, "--lab")) as (system, family):
-        line = next(line for line in system.said().splitlines() if line.startswith("lab "))
-        headers = {"Authorization": f"token {line.partition('?token=')[2]}"}
-        kernels = system.address("LAB_PORT") + "/api/kernels"
-        assert httpx.post(kernels, headers=headers, trust_env=False).status_code == 201
-        more = descendants(system.process.pid)
-        assert more - family
-        with nothing_left(more):
-            system.process.send_signal(number)
-            system.process.wait(PATIENCE_S)
-            check_all_gone(system, family | more)
-
-
 DEAF = """
 import signal, sys, time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -200,22 +169,6 @@ def test_who_does_not_stop_is_killed(monkeypatch):
         processes.start(Program("deaf", command, port, "", "/"), quiet=True)
         process_id = processes.process_id("deaf")
     assert not left({process_id})
-
-
-def test_who_does_not_stop_is_killed_without_a_starter():
-    program = (
-        "import os, signal, time\n"
-        "from mpcsim.lifetime import end_after\n"
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "end_after(lambda: os.read(0, 1), 0.2)\n"
-        "time.sleep(600)\n"
-    )
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE)
-    with process:
-        assert process.poll() is None
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(PATIENCE_S) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

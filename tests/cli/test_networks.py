@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 
-import httpx
 import pytest
 
-from mpcsim import Network, Scenario
-from mpcsim.cli import gateway as gateway_command
+from mpcsim import Network
 from mpcsim.cli import main
-from mpcsim.cli.network import conditions, scenario
-from mpcsim.cli.token import credentials
-from mpcsim.errors import UsageError
-from mpcsim.service import GatewayOptions
+from mpcsim.cli.network import scenario
 from mpcsim.sim.network.measured.bursts import Bursts
-from mpcsim.sim.run.faults import Crash, drop
-from mpcsim.system import access_token, backend, free_port, node_program, running
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent
@@ -107,56 +99,3 @@ def test_files_where_presets_may_be(tmp_path: Path, capsys) -> None:
         assert "links.client-gateway.b: unknown site 'gatway'" in capsys.readouterr().err
         assert main([*command, str(tmp_path / "none.toml")]) == 2
         assert "none.toml: No such file or directory" in capsys.readouterr().err
-
-
-@pytest.mark.soak
-def test_the_service_over_a_measured_network(tmp_path: Path) -> None:
-    """As ``mpcsim serve --network=FILE`` starts it: a call takes at least the measured floors."""
-    parser = argparse.ArgumentParser()
-    gateway_command.add_options(parser)
-    options = parser.parse_args([f"--network={LOADED}"])
-    *mpc_nodes, at = backend(tmp_path / "data", gateway_command.given(options))
-    node = node_program(free_port(), at)
-    with running() as processes:
-        processes.start(*mpc_nodes, at, node)
-        known = credentials(tmp_path / "data")
-        token = access_token(at.address, known.api_key, known.api_secret, "alice")
-        answer = httpx.post(
-            f"{node.address}/v3/wallet/generate",
-            json={"curve": "ed25519", "password": "correct horse"},
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=60,
-            trust_env=False,
-        )
-    assert answer.status_code == 200
-    # At least once to the gateway and back, and once on to the institution and back.
-    assert answer.elapsed.total_seconds() * 1000 > 27 + 228
-
-
-def test_a_gateway_is_under_the_conditions_of_a_scenario(tmp_path: Path, monkeypatch) -> None:
-    path = tmp_path / "wallet.toml"
-    faulty = Scenario(Network.star(5), faults=(drop("Commit"),), seed=7)
-    faulty.save(path)
-    opened: list[GatewayOptions] = []
-    monkeypatch.setattr(gateway_command, "open_gateway", lambda _, options: opened.append(options))
-    monkeypatch.setattr(gateway_command, "serve", lambda *_: None)
-    for network in ([f"--network={path}"], ["--network=seoul"], []):
-        assert main(["gateway", f"--data={tmp_path}", *network]) == 0
-    first, second, third = opened
-    assert (first.network, first.faults, first.seed) == (faulty.network, faulty.faults, 7)
-    assert (second.network, second.faults) == (Network.preset("seoul"), ())
-    assert third.network is None
-    assert {each.forwarding for each in opened} == {None}
-    path.write_text("[hub]\nparties = 5")
-    with pytest.raises(UsageError, match="parties of a service"):
-        conditions(str(path))
-
-
-def test_who_runs_apart_does_not_crash_with_a_network(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "crash.toml"
-    crash = Scenario(Network.star(5), faults=(Crash(2, after_messages=1),))
-    crash.save(path)
-    for command in ("gateway", "serve"):
-        assert main([command, f"--data={tmp_path}", f"--network={path}"]) == 2
-        assert "no network crashes a process: mpcsim control kill does" in capsys.readouterr().err
-    assert conditions(str(path), in_process=True) == crash

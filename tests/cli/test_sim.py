@@ -10,7 +10,6 @@ import pytest
 
 from mpcsim import Scenario
 from mpcsim.cli import main
-from mpcsim.sim import Trace
 
 THREE_OF_FIVE = """
 run = [{ task = "generate", curve = "ed25519", threshold = 3 }, "sign"]
@@ -51,20 +50,6 @@ def test_the_same_as_json(scenario: str, capsys) -> None:
     assert signed["sequential_delays"] == 2
     assert signed["replay"]["samples"] == 500
     assert signed["replay"]["p50_ms"] < signed["replay"]["p99_ms"]
-
-
-def test_a_preset_is_a_scenario_and_failures_show(tmp_path: Path, capsys) -> None:
-    assert main(["sim", "seoul,access=lte"]) == 0
-    assert "sign secp256k1" in capsys.readouterr().out
-    path = tmp_path / "lost.toml"
-    path.write_text('run = ["generate", "sign"]\n[[faults]]\nfault = "drop"\nkind = "Commit"\n')
-    assert main(["sim", str(path)]) == 1
-    out, err = capsys.readouterr()
-    assert "stalled" in out
-    assert "party 1 waiting in round" in out
-    assert err == "no key: 1 task left out\n"
-    assert main(["sim", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml: No such file" in capsys.readouterr().err
 
 
 LOST = '[[faults]]\nfault = "drop"\nkind = "Commitments"\n'
@@ -115,17 +100,6 @@ def test_a_trace_in_every_form(scenario: str, tmp_path: Path, capsys) -> None:
     assert "cut off before its end" in capsys.readouterr().err
 
 
-def test_a_trace_that_does_not_say_what_made_it(tmp_path: Path, capsys) -> None:
-    assert main(["sim", "seoul", f"--traces={tmp_path}"]) == 0
-    file = tmp_path / "2-sign-secp256k1.jsonl"
-    made = Trace.load(file)
-    made.__dict__["scenario"] = ""
-    made.save_jsonl(file)
-    for option in ("--scenario", "--rerun"):
-        assert main(["trace", str(file), option]) == 2
-        assert "does not say" in capsys.readouterr().err
-
-
 def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> None:
     assert main(["sim", scenario, f"--traces={tmp_path}"]) == 0
     trace = str(tmp_path / "2-sign-ed25519.jsonl")
@@ -142,23 +116,6 @@ def test_scenarios_beside_each_other(scenario: str, tmp_path: Path, capsys) -> N
     assert "p99 ms" in head
     assert last.split()[-2].startswith("+8")
     assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_whole_calls_beside_each_other(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "frost.toml"
-    text = 'run = [{ task = "generate", curve = "ed25519" }, { task = "sign", signers = [1, 3] }]\n'
-    path.write_text(text + "[star]\nclient = 50\noperator = 50\ninstitution = 50\n")
-    assert main(["compare", str(path), "--call", "--samples=10", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    assert found["scope"] == "rest"
-    assert found["p50_ms"] == pytest.approx(200, abs=1)
-    for changed, why in (("[2, 3]", "the caller (1) signs with"), ("[1, 2, 3]", "signs with")):
-        path.write_text(text.replace("[1, 3]", changed))
-        assert main(["compare", str(path), "--call"]) == 2
-        assert why in capsys.readouterr().err
-    path.write_text("[hub]\nparties = 5")
-    assert main(["compare", str(path), "--call"]) == 2
-    assert "the parties of a service are" in capsys.readouterr().err
 
 
 def test_what_failed_is_not_compared(tmp_path: Path, capsys) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mpcsim import system
-from mpcsim.errors import UsageError
 from mpcsim.listening import listen
 from mpcsim.system import HOST, Program, Revival, free_port, running
 from tests.helpers.gateway import Clock
@@ -93,11 +92,6 @@ def test_a_port_that_is_taken_meanwhile_is_waited_for(caplog):
         clock.now += 2
         revival.look()
         assert processes.status("one") is None
-
-
-def test_all_that_are_started_together_are_waited_for():
-    with running() as processes, pytest.raises(UsageError, match="two ended with status 3"):
-        processes.start(program("one"), program("two", "raise SystemExit(3)"))
 
 
 @pytest.mark.skipif(not HANDED_OUT.exists(), reason="only Linux says which ports it hands out")

@@ -13,7 +13,6 @@ from nacl.signing import VerifyKey
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.scenario import Scenario
-from mpcsim.testing.wallet_service import Settings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
@@ -22,11 +21,6 @@ pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each
 PASSWORD = "correct horse"
 MESSAGE = bytes(32)
 NAMES = map("backend-{}".format, count())
-
-
-@pytest.fixture(scope="session")
-def wallet_service_settings():
-    return Settings({"GATEWAY_TIMEOUT_S": "3"}, ["--link-timeout", "1", "--lease", "1"])
 
 
 @pytest.fixture
@@ -66,15 +60,6 @@ def test_a_signature_comes_in_the_end(wallet_service, backend, name):
     assert backend.failures
 
 
-def test_users_are_told_apart_from_their_tokens(wallet_service, backend):
-    user = next(NAMES)
-    backend.make_key(user, PASSWORD)
-    backend.tokens.clear()
-    wallet_service.expire(2)
-    assert backend.sign(user, PASSWORD, MESSAGE)
-    assert len(backend.failures) == 2
-
-
 @pytest.mark.parametrize("answer", [409, 429, 500, 502, 504])
 @pytest.mark.parametrize("done", [False, True])
 def test_a_key_is_made_whatever_is_answered(wallet_service, backend, answer, done):
@@ -84,17 +69,6 @@ def test_a_key_is_made_whatever_is_answered(wallet_service, backend, answer, don
     assert backend.failures
     assert backend.strings[user]["public_key"] == key
     assert backend.sign(user, PASSWORD, MESSAGE)
-
-
-def test_a_share_that_was_replaced_is_recovered(wallet_service, backend):
-    user = next(NAMES)
-    key = backend.make_key(user, PASSWORD)
-    old = backend.strings[user]
-    del backend.strings[user]
-    assert backend.make_key(user, PASSWORD) == key  # there is one: 409
-    backend.strings[user] = old
-    assert backend.sign(user, PASSWORD, MESSAGE)
-    assert backend.strings[user]["public_key"] == key
 
 
 def test_what_is_killed_comes_back(wallet_service, backend):

@@ -10,11 +10,10 @@ import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.errors import Aborted, Reason, UsageError
+from mpcsim.errors import Aborted, Reason
 from mpcsim.ids import HOLDERS
-from mpcsim.party_events import StepStarted
 from mpcsim.protocol import Done
-from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.runner import results
 from mpcsim.sim import Adversary, on
 from tests.examples.socket_driver import PeerGone, drive
@@ -75,40 +74,6 @@ def test_a_key_and_a_secp256k1_signature_that_libsecp256k1_accepts():
     recoverable = signature[:64] + bytes([signature[64] - 27])
     found = PublicKey.from_signature_and_message(recoverable, digest, hasher=None)
     assert found.format() == shares[3].public_key.encode()
-
-
-def resharing(shares):
-    sid = os.urandom(32)
-    setups = {i: reshare.setup(shares[1].record, HOLDERS, share=shares[i]) for i in HOLDERS}
-    return [reshare.party(agreed, i, session_id=sid) for i, agreed in setups.items()]
-
-
-def test_what_phase_one_prepares_is_stored():
-    old, stored = results(over_sockets(generation("ed25519"))), []
-    new = results(over_sockets(resharing(old), store=stored.append))
-    assert sorted(share.identifier for share in stored) == [1, 2, 3]
-    assert new[1].public_key == old[1].public_key
-    refused = over_sockets(resharing(old))
-    assert any(isinstance(end, UsageError) for end in refused.values())
-    assert not any(isinstance(end, Done) for end in refused.values())
-
-
-class Died(Exception):
-    pass
-
-
-def dies_in_round_two(event):
-    if isinstance(event, StepStarted) and event.party == 3 and event.round == 2:
-        raise Died
-
-
-def test_a_peer_that_goes_away_is_named():
-    ends = over_sockets(generation("ed25519", listener=dies_in_round_two))
-    assert isinstance(ends.pop(3), Died)
-    assert all(isinstance(end, PeerGone) for end in ends.values()), ends
-    # Who hears of it first goes, too, and may be missed by the other.
-    assert any("party 3 is gone: Party<dkg" in str(end) for end in ends.values())
-    assert any("for Reveal from" in str(end) for end in ends.values())
 
 
 def test_a_peer_that_says_nothing_is_named_when_the_deadline_is_over():

@@ -17,7 +17,6 @@ from mpcsim.runner import LocalRun, results, run
 from mpcsim.sample_keys import keys
 from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
 from mpcsim.sim.replay import record
-from mpcsim.sim.run.adversary import deviating
 from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol
 from tests.examples import toy_protocol
 from tests.examples.toy_protocol import TOSS, Toss
@@ -58,12 +57,6 @@ def test_step_by_hand():
     assert results(run(parties())) != tossed
 
 
-@pytest.mark.parametrize(("members", "me"), [((1,), 1), ((0, 1), 1), ((1, 1), 1), ((1, 2), 3)])
-def test_a_set_up_that_makes_no_sense(members, me):
-    with pytest.raises(UsageError):
-        Party(TOSS, Toss(members), me, session_id=bytes(32))
-
-
 # ---------------------------------------------------------------------- simulated and traced
 
 
@@ -91,12 +84,6 @@ def test_simulate_and_trace(tmp_path):
         assert figure.axes
     loaded = Trace.load(trace.save_jsonl(tmp_path / "toss.jsonl"))
     assert loaded.messages == trace.messages
-
-
-def test_over_real_sockets():
-    trace = run_parties(parties(), Network.star(1.0, 1.0, 1.0), clock="real")
-    assert trace.verdict is Verdict.VALID
-    assert trace.clock == "real"
 
 
 def test_there_is_no_other_clock():
@@ -191,39 +178,7 @@ def test_a_research_build_that_has_no_copy_of_a_protocol_says_so():
     assert local.in_flight[0].send.data.endswith(bytes(32))
 
 
-def test_a_cheater_from_the_inside():
-    def stingy(original, view, keep, inbox):
-        turn = original(view, keep, inbox)
-        return replace(turn, broadcast=replace(turn.broadcast, coin=bytes(32)))
-
-    one, three = attacked(lambda party: Adversary(deviating(party, 2, stingy)))
-    assert one.culprits == three.culprits == {2}
-
-
 # ---------------------------------------------------------------------- explored
-
-
-def test_explore():
-    trace = over_seoul(parties())
-    explorer = Explorer(trace, network=SEOUL, definition=TOSS)
-    assert "data:image/svg+xml" in explorer._repr_html_()
-    view = explorer.view
-    assert view.good
-    assert [r.name for r in view.rounds] == ["commit", "reveal", "result"]
-    assert view.steps[0].standing == "waits in round 2 (reveal) for Commit from party 2, 3"
-    detail = explorer.details["1>2 Reveal"]
-    assert detail.doc == "Round 2, broadcast."
-    assert [field.name for field in detail.fields] == ["echo", "coin", "blinding"]
-    assert "application/vnd.jupyter.widget-view+json" in explorer._repr_mimebundle_()
-
-
-def test_explore_without_knowing_the_protocol():
-    explorer = Explorer(over_seoul(parties()), network=SEOUL)
-    assert "data:image/svg+xml" in explorer._repr_html_()
-    assert explorer.view.steps[0].standing == "waiting"
-    assert explorer.view.fixed_times
-    with pytest.raises(UsageError, match=r"coin toss need is not known.*pass the definition"):
-        explorer.set_link("gateway", "institution", one_way_ms=300.0)
 
 
 def explored(**options):

@@ -2,12 +2,18 @@
 
 import pytest
 
+from node.settings import Settings
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.node.wallets import House
 
 
 @pytest.fixture
 def house(request: pytest.FixtureRequest) -> House:
-    """A wallet on a gateway of its own, or on the module's ``stored`` one for tests of its keys."""
-    shared = "records" in request.fixturenames
-    return House(request.getfixturevalue("stored")[0] if shared else None)
+    """A wallet on a gateway of its own, or on the module's ``stored`` one for tests of its keys.
+
+    A test that is given ``early`` says whether first messages go with the vault's request.
+    """
+    names = request.fixturenames
+    early = request.getfixturevalue("early") if "early" in names else True
+    gateway = request.getfixturevalue("stored")[0] if "records" in names else None
+    return House(gateway, settings=Settings(early_requests=early))

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import httpx
@@ -154,13 +154,6 @@ class System:
 
     def user(self, name: str = "alice") -> Api:
         return self.api.as_user(self.gateway.token(name))
-
-    @contextmanager
-    def with_patience(self, total_s: float) -> Iterator[System]:
-        """The same, with a node that waits no longer than that for the gateway."""
-        app = _node(self.gateway, self.address, total_s)
-        with _running_in(self.api.loop, app, self.place) as api:
-            yield replace(self, api=api)
 
 
 @contextmanager

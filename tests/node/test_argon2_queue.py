@@ -4,7 +4,6 @@ import asyncio
 import os
 import threading
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -295,27 +294,6 @@ def test_who_finds_room_no_more_leaves_no_session_behind():
                     await asyncio.wait(workers._tasks)
                 assert not house.gateway.gateway.links[OPERATOR].node._sessions
             await house.sign(record)
-
-    run(work)
-
-
-def test_whose_caller_hangs_up_while_a_key_is_made():
-    async def work():
-        async with full_house() as (house, fill, gate):
-            hung_up, caller = asyncio.Event(), house.caller()
-            fill()
-            caller = replace(caller, gone=hung_up.wait)
-            making = asyncio.create_task(
-                house.wallet.generate(caller, "ed25519", PASSWORD, Timing())
-            )
-            while house.wallet.argon2.waiting < 2:
-                await asyncio.sleep(0.01)
-            hung_up.set()
-            with pytest.raises(CallerGone):
-                await making
-            gate.set()
-            await asyncio.wait(house.wallet._workers._tasks)
-            await house.generate("ed25519")  # nothing is left of it
 
     run(work)
 

@@ -8,7 +8,6 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION
 from node.calls import Signing, signing_call
 from node.local import LocalService
 from node.settings import Settings
@@ -72,21 +71,6 @@ def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
     assert graph.scope == "rest"
     replayed = [graph.replay(network, 1).finished_ms[0] for network in NETWORKS]
     assert replayed == pytest.approx(durations(Signing(**options)), abs=1e-6)
-
-
-def test_the_same_options_give_the_same_graph() -> None:
-    assert signing_call() is signing_call("secp256k1", "operator", ot_extension_k=1)
-    assert signing_call().name == "sign secp256k1, with the operator"
-
-
-@pytest.mark.soak
-def test_what_the_options_change() -> None:
-    plain, frost = signing_call(), signing_call("ed25519", vault_policy="signer")
-    assert len(frost.messages) == 4  # the caller and the operator, there and back
-    assert INSTITUTION in plain.parties
-    assert INSTITUTION not in frost.parties
-    apart = signing_call(separate_messages=True)
-    assert len(apart.messages) == len(plain.messages) + 4
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ behind sockets of their own. Signatures are verified by libsecp256k1 and libsodi
 import asyncio
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 
 import coincurve
@@ -18,25 +16,14 @@ from nacl.signing import VerifyKey
 import mpcsim
 from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.gateway.limits import Limit, Rate
-from mpcsim.ids import OPERATOR
 from mpcsim.rpc.errors import GUESSES, SIGNATURES
-from mpcsim.rpc.transport import HttpTransport
-from mpcsim.service import open_gateway
-from mpcsim.sim import Network
 from node.app import create_app
-from node.gateway_client import GatewayClient
 from node.protected import MAX_BODY_BYTES
-from node.wallet import Wallet
-from tests.helpers.processes import until
 from tests.node.harness import (
-    CHEAP,
     FAST_PLACES,
     PASSWORD,
-    PLACES,
     SETTINGS,
-    System,
     answer,
-    running,
     system,
 )
 
@@ -46,7 +33,6 @@ UNKNOWN = "0" * 64
 PUBLIC_KEY = {"secp256k1": r"0x0[23][0-9a-f]{64}", "ed25519": r"0x[0-9a-f]{64}"}
 SIGNATURE = {"secp256k1": r"[0-9a-f]{128}(1b|1c)", "ed25519": r"[0-9a-f]{128}"}
 ADDRESSES = {"secp256k1": {"evm", "btc", "aptos", "tron", "xrp"}, "ed25519": {"solana"}}
-TIMED_OUT_S = 0.4
 
 
 @pytest.fixture(scope="module", params=FAST_PLACES)
@@ -157,12 +143,6 @@ def test_what_is_registered(built):
         assert set(entry["address"]) == ADDRESSES[curve]
         assert all(isinstance(text, str) for text in entry["address"].values())
     assert {entry["key"]["curve"] for entry in wallet["wallets"]} == set(CURVES)
-
-
-def test_nothing_is_registered(built):
-    nobody = built.user("nobody-yet")
-    assert answer(nobody.get("/v3/wallet/key"))["keys"] == []
-    assert answer(nobody.get("/v3/wallet"), 404)
 
 
 def test_key_token(built):
@@ -336,14 +316,6 @@ def make_keys(found):
         found.keys[curve] = answer(found.user().post("/v3/wallet/generate", new))
 
 
-@contextmanager
-def primed(place):
-    """A system of its own, whose node has the gateway's keys and alice's keys."""
-    with system(place) as found:
-        make_keys(found)
-        yield found
-
-
 def test_an_mpc_node_is_down(built):
     links = built.gateway.links.values()
     for link in links:
@@ -359,69 +331,6 @@ def test_an_mpc_node_is_down(built):
     assert answer(built.user("bob").get("/v3/wallet/key"))["keys"] == []
     assert answer(request_to(built, built.user(), "/v3/wallet/sign"))
     assert answer(request_to(built, built.user("bob"), "/v3/wallet/generate"))
-
-
-def test_the_institution_signs_while_the_operator_is_away(built):
-    record, link = built.keys["secp256k1"], built.gateway.links[OPERATOR]
-    handle = link.node.handle
-
-    def last_words(verb, grant, body):
-        link.down = verb == "sign"  # which opens the vault, and needs both
-        return handle(verb, grant, body)
-
-    link.node.handle = last_words
-    try:
-        reply = answer(built.user().post("/v3/wallet/sign", {**record, "message": HASH}))
-        assert link.down
-    finally:
-        link.down, link.node.handle = False, handle
-    verify("secp256k1", record["public_key"], bytes.fromhex(HASH), reply["signature"])
-
-
-@pytest.mark.parametrize("place", FAST_PLACES)
-def test_the_gateway_fails(place):
-    with primed(place) as found:
-        user = found.user()
-        found.gateway.gateway.registry.close()
-        for path in LOOKUPS:
-            error = answer(request_to(found, user, path), 500)
-            assert re.fullmatch(SAYS[500], error)
-            assert error.startswith("Upstream returned 500 Internal Server Error: ")
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("place", FAST_PLACES)
-def test_the_gateway_is_late(place):
-    with primed(place) as patient, patient.with_patience(TIMED_OUT_S) as found:
-        user = found.user()
-        until(lambda: user.get("/v3/wallet/user").status_code == 200)  # it has its keys
-        found.gateway.network.change(Network.star(client=1000 * TIMED_OUT_S))
-        paths = (*BODIES, *LOOKUPS)
-        with ThreadPoolExecutor(len(paths)) as threads:
-            for response in threads.map(lambda path: request_to(found, user, path), paths):
-                error = answer(response, 504)
-                assert re.fullmatch(SAYS[504], error)
-                assert ("outcome is unknown" in error) == response.url.path.endswith(MAKE_KEYS)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("place", FAST_PLACES)
-def test_the_gateway_is_gone(place):
-    gateway = open_gateway()
-    with ExitStack() as stack:
-        behind = stack.enter_context(ExitStack())
-        address = behind.enter_context(running(gateway.app, PLACES[1])).client.base_url
-        client = GatewayClient(HttpTransport(f"{address}/"))
-        app = create_app(SETTINGS, client, Wallet(client, cost=CHEAP))
-        found = System(stack.enter_context(running(app, place)), gateway)
-        make_keys(found)
-        behind.close()
-        for path in (*BODIES, *LOOKUPS):
-            error = answer(request_to(found, found.user(), path), 502)
-            assert re.fullmatch(SAYS[502], error)
-            assert ("outcome is unknown" in error) == path.endswith(MAKE_KEYS)
-        assert answer(found.api.get("/"))
-    gateway.close()
 
 
 # --- calls with a name ---------------------------------------------------------------------------
@@ -477,17 +386,6 @@ def test_another_users_key_looks_unknown(built):
     assert theirs == answer(mallory.get(f"/v3/wallet/token?id={UNKNOWN}"), 404)
     for path in ("/v3/wallet/validate/password", "/v3/wallet/validate/share"):
         assert answer(request_to(built, mallory, path)) == {"result": False}
-
-
-@pytest.mark.parametrize("path", ["/v3/wallet/sign", "/v3/wallet/publickey"])
-def test_strings_that_do_not_open(built, path):
-    for field in ("encrypted_share", "secret_store"):
-        good = built.keys["ed25519"][field]
-        for bad in ("AAAA", good[:-8], "A" + good, built.keys["secp256k1"][field]):
-            said = answer(request_to(built, built.user(), path, **{field: bad}), 400)
-            assert said.startswith("Invalid ")
-    said = answer(request_to(built, built.user(), path, curve="secp256k1"), 400)
-    assert said == "Invalid curve"
 
 
 def test_a_wrong_password(built):

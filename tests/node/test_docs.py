@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from jsonschema_rs import meta
 
 import mpcsim
 from node.models import EXPECTED
@@ -81,11 +80,6 @@ def test_every_field_that_is_asked_for_has_words_for_what_it_must_be(document):
     assert len(asked) >= 5
 
 
-def test_schemas_are_json_schemas(document):
-    for schema in document["components"]["schemas"].values():
-        meta.validate(schema)
-
-
 def test_the_page_and_its_parts(api):
     page = api.get("/api/docs")
     assert page.status_code == 200
@@ -102,20 +96,6 @@ def test_the_page_and_its_parts(api):
     assert "://" not in start
     assert 'url: "openapi.json"' in start
     assert "validatorUrl: null" in start
-
-
-def test_swagger_ui_reads_openapi_3_1(api):
-    bundle = api.get("/api/docs/swagger-ui-bundle.js").text
-    version = re.search(r'PACKAGE_VERSION:"(\d+)\.', bundle)
-    assert version is not None
-    assert int(version[1]) >= 5
-
-
-@pytest.mark.parametrize("name", ["nothing.js", "redoc.standalone.js", "..%2f__init__.py", "%2e"])
-def test_no_other_files(api, name):
-    response = api.get(f"/api/docs/{name}")
-    assert response.status_code == 404
-    assert response.json() == {"error": "Not found"}
 
 
 def test_the_frameworks_own_pages_are_off(api):

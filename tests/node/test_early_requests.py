@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import replace
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from mpcsim.errors import Aborted, Consequence
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.channel import seal, unseal
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import frost
@@ -24,7 +23,6 @@ from mpcsim.vault import SecretStore
 from node.checks import SealedShare
 from node.early import Asked, Beginning
 from node.errors import ApiError, BadRequest, Upstream
-from node.settings import Settings
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, Pass, on, settled, stored_share
@@ -32,16 +30,6 @@ from tests.node.wallets import House, Pass, on, settled, stored_share
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
 ANOTHER = "The operator has answered another request than this one; try again"
-
-
-def anew(test: Any, **options: Any) -> None:
-    """Run ``test(house)`` on a gateway of its own."""
-
-    async def run() -> None:
-        async with House(**options) as house:
-            await test(house)
-
-    asyncio.run(run())
 
 
 async def failing(error: type[ApiError], call: Any) -> str:
@@ -64,49 +52,29 @@ def sent(house: House, verb: str = "sign") -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("curve", "early", "asked"),
-    [
-        ("ed25519", True, ["sign"]),
-        ("ed25519", False, ["open", "sign"]),
-        ("secp256k1", True, ["sign", "exchange"]),
-    ],
-)
-def test_nothing_else_is_asked_for(curve: str, early: bool, asked: list[str]) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        house.transport.seen.clear()
-        await house.sign(record, HASH)
-        await settled(house)
-        assert house.transport.seen == asked
-
-    anew(test, settings=Settings(early_requests=early))
-
-
 @pytest.mark.parametrize("curve", ONE_CURVE)
-def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(curve: str) -> None:
+async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(
+    curve: str, house: House
+) -> None:
     """One that failed may have been answered: before the answer was lost, for one."""
 
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        asked = sent(house)
-        await house.client.nodes()
-        house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
-        await house.sign(record, HASH)
+    record = await house.generate(curve)
+    asked = sent(house)
+    await house.client.nodes()
+    house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
+    await house.sign(record, HASH)
 
-        async def lose(name: str, go_on: Pass) -> Reply:
-            await go_on()
-            return Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR)
+    async def lose(name: str, go_on: Pass) -> Reply:
+        await go_on()
+        return Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR)
 
-        house.transport.hook = on("sign", lose)
-        await failing(Upstream, house.sign(record, HASH))
-        await house.sign(record, HASH, signer="institution")
-        assert [body.signer for body in asked] == [OPERATOR, OPERATOR, OPERATOR, INSTITUTION]
-        for distinct in ("session_id", "first"):
-            assert len({getattr(body, distinct) for body in asked}) == 4
-        assert len({body.vault.reply_key for body in asked}) == 4
-
-    anew(test)
+    house.transport.hook = on("sign", lose)
+    await failing(Upstream, house.sign(record, HASH))
+    await house.sign(record, HASH, signer="institution")
+    assert [body.signer for body in asked] == [OPERATOR, OPERATOR, OPERATOR, INSTITUTION]
+    for distinct in ("session_id", "first"):
+        assert len({getattr(body, distinct) for body in asked}) == 4
+    assert len({body.vault.reply_key for body in asked}) == 4
 
 
 def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
@@ -160,120 +128,94 @@ async def beginning(house: House, record: Any, session_id: bytes, message: bytes
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-def test_an_answer_to_another_request_blames_nobody(curve: str) -> None:
+async def test_an_answer_to_another_request_blames_nobody(curve: str, house: House) -> None:
     """Whoever has the store and carries the request puts another first message in its place; what
     the MPC node answers is looked at no further."""
 
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        node, asked = house.gateway.links[OPERATOR].node, sent(house)
-        request, handle, others = house.transport.request, node.handle, []
+    record = await house.generate(curve)
+    node, asked = house.gateway.links[OPERATOR].node, sent(house)
+    request, handle, others = house.transport.request, node.handle, []
 
-        async def first(method: str, path: str, **options: Any) -> Reply:
-            if path.endswith("/sign"):
-                mine = wire.Sign.from_bytes(options["body"])
-                others.append(await beginning(house, record, mine.session_id, mine.message))
-            return await request(method, path, **options)
+    async def first(method: str, path: str, **options: Any) -> Reply:
+        if path.endswith("/sign"):
+            mine = wire.Sign.from_bytes(options["body"])
+            others.append(await beginning(house, record, mine.session_id, mine.message))
+        return await request(method, path, **options)
 
-        def swapped(verb: str, grant: bytes, data: bytes) -> bytes:
-            if verb != "sign":
-                return bytes(handle(verb, grant, data))
-            other = others[0].request
-            mine = asked[0].vault
-            data = replace(other, vault=replace(other.vault, halves=mine.halves)).to_bytes()
-            answer = wire.Answer.from_bytes(handle(verb, grant, data))
-            # It was opened to the thief's reply key; so that the client sees its own (what the
-            # thief has no way to do, and no other answer would be looked at):
-            stored, half = node._store.find(asked[0].key_id.hex()), mine.halves[OPERATOR]
-            own = node._rewrapped(stored, half, mine.reply_key, whole=False)
-            return replace(answer, half=own).to_bytes()
+    def swapped(verb: str, grant: bytes, data: bytes) -> bytes:
+        if verb != "sign":
+            return bytes(handle(verb, grant, data))
+        other = others[0].request
+        mine = asked[0].vault
+        data = replace(other, vault=replace(other.vault, halves=mine.halves)).to_bytes()
+        answer = wire.Answer.from_bytes(handle(verb, grant, data))
+        # It was opened to the thief's reply key; so that the client sees its own (what the
+        # thief has no way to do, and no other answer would be looked at):
+        stored, half = node._store.find(asked[0].key_id.hex()), mine.halves[OPERATOR]
+        own = node._rewrapped(stored, half, mine.reply_key, whole=False)
+        return replace(answer, half=own).to_bytes()
 
-        house.transport.request = first  # type: ignore[method-assign]
-        node.handle = swapped
-        assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-        house.transport.request, node.handle = request, handle  # type: ignore[method-assign]
-        await settled(house)
-        await house.sign(record, HASH)
-
-    anew(test)
+    house.transport.request = first  # type: ignore[method-assign]
+    node.handle = swapped
+    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
+    house.transport.request, node.handle = request, handle  # type: ignore[method-assign]
+    await settled(house)
+    await house.sign(record, HASH)
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_an_answer_that_does_not_say_what_it_answers(early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        node = house.gateway.links[OPERATOR].node
-        handle = node.handle
+async def test_an_answer_that_does_not_say_what_it_answers(early: bool, house: House) -> None:
+    record = await house.generate("ed25519")
+    node = house.gateway.links[OPERATOR].node
+    handle = node.handle
 
-        def stripped(verb: str, grant: bytes, data: bytes) -> bytes:
-            reply: bytes = handle(verb, grant, data)
-            if verb == "sign":
-                reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
-            return reply
+    def stripped(verb: str, grant: bytes, data: bytes) -> bytes:
+        reply: bytes = handle(verb, grant, data)
+        if verb == "sign":
+            reply = replace(wire.Answer.from_bytes(reply), answers=bytes(32)).to_bytes()
+        return reply
 
-        node.handle = stripped
-        assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
-        node.handle = handle
-        await settled(house)
-        await house.sign(record, HASH)
-
-    anew(test, settings=Settings(early_requests=early))
+    node.handle = stripped
+    assert await failing(ApiError, house.sign(record, HASH, signer="operator")) == ANOTHER
+    node.handle = handle
+    await settled(house)
+    await house.sign(record, HASH)
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-def test_what_does_not_open_ends_the_session(curve: str) -> None:
+async def test_what_does_not_open_ends_the_session(curve: str, house: House) -> None:
     """Though the request is in order otherwise: the MPC node may have begun by then."""
 
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
-        store = SecretStore.from_text(record.secret_store)
-        shares = [
-            record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:],
-            other.encrypted_share,
-        ]
-        stores = []
-        for party in MPC_NODES:
-            half = store.halves[party]
-            spoilt = half[:-1] + bytes([half[-1] ^ 1])
-            stores.append(replace(store, halves={**store.halves, party: spoilt}))
-            keys = {**store.auth_keys, party: os.urandom(32)}
-            stores.append(replace(store, auth_keys=keys))
-        bad = [
-            *({"secret_store": each.to_text()} for each in stores),
-            *({"encrypted_share": each} for each in shares),
-        ]
-        for changed in bad:
-            said = await failing(BadRequest, house.sign(record, **changed))
-            assert said == (
-                "Invalid secret_store"
-                if "secret_store" in changed
-                else "Invalid encrypted_share: it does not open with this secret_store"
-            )
-            await settled(house)
-            # Of open sessions nothing else tells at once.
-            assert not house.gateway.gateway.sessions._sessions
-            assert not house.gateway.links[OPERATOR].node._sessions
-        await house.sign(record)
-
-    anew(test)
-
-
-@pytest.mark.parametrize("away", MPC_NODES)
-@pytest.mark.parametrize("curve", ONE_CURVE)
-def test_nothing_signs_while_one_half_is_missing(curve: str, away: PartyId) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        house.gateway.links[away].down = True
-        for signer in ("operator", "institution", None):
-            said = await failing(Upstream, house.sign(record, signer=signer))
-            assert "503 Service Unavailable" in said
+    record = await house.generate(curve)
+    other = await house.generate("ed25519" if curve == "secp256k1" else "secp256k1")
+    store = SecretStore.from_text(record.secret_store)
+    shares = [
+        record.encrypted_share[:500] + "AAAA" + record.encrypted_share[504:],
+        other.encrypted_share,
+    ]
+    stores = []
+    for party in MPC_NODES:
+        half = store.halves[party]
+        spoilt = half[:-1] + bytes([half[-1] ^ 1])
+        stores.append(replace(store, halves={**store.halves, party: spoilt}))
+        keys = {**store.auth_keys, party: os.urandom(32)}
+        stores.append(replace(store, auth_keys=keys))
+    bad = [
+        *({"secret_store": each.to_text()} for each in stores),
+        *({"encrypted_share": each} for each in shares),
+    ]
+    for changed in bad:
+        said = await failing(BadRequest, house.sign(record, **changed))
+        assert said == (
+            "Invalid secret_store"
+            if "secret_store" in changed
+            else "Invalid encrypted_share: it does not open with this secret_store"
+        )
         await settled(house)
+        # Of open sessions nothing else tells at once.
         assert not house.gateway.gateway.sessions._sessions
-        house.gateway.links[away].down = False
-        await house.sign(record)
-
-    anew(test)
+        assert not house.gateway.links[OPERATOR].node._sessions
+    await house.sign(record)
 
 
 def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> None:
@@ -295,30 +237,18 @@ def test_an_early_message_opens_for_its_session_and_the_first_round_alone() -> N
 
 
 @pytest.mark.parametrize("curve", ONE_CURVE)
-def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(curve: str) -> None:
+async def test_who_cannot_open_the_share_gets_nothing_that_it_could_use(
+    curve: str, house: House
+) -> None:
     """With token and secret store, but not the encrypted share, a thief has the MPC node answer a
     message of its choice; the signature still lacks the client's part."""
 
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
-        asked = await beginning(house, record, os.urandom(32), HASH)
-        reply = await house.client.sign(house.caller().token, asked.request)
-        # Without a pair secret, which only the shares give, the answer does not even open.
-        for message in reply.messages:
-            envelope = Envelope.decode(message)
-            assert envelope.sealed
-            for secret in SecretStore.from_text(record.secret_store).auth_keys.values():
-                assert unseal(secret, envelope) is None
-
-    anew(test)
-
-
-def test_stores_of_another_key_take_two_steps() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        sealed = SealedShare.parse(stored_share(record))
-        assert sealed.fits
-        assert not replace(sealed, key_id="ab" * 32).fits
-        assert not replace(sealed, curve="secp256k1").fits
-
-    anew(test)
+    record = await house.generate(curve)
+    asked = await beginning(house, record, os.urandom(32), HASH)
+    reply = await house.client.sign(house.caller().token, asked.request)
+    # Without a pair secret, which only the shares give, the answer does not even open.
+    for message in reply.messages:
+        envelope = Envelope.decode(message)
+        assert envelope.sealed
+        for secret in SecretStore.from_text(record.secret_store).auth_keys.values():
+            assert unseal(secret, envelope) is None

@@ -29,7 +29,7 @@ from node.errors import (
 )
 from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
-from tests.helpers.gateway import Clock, open_with, reopen, shares_of
+from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, Pass, on, settled
 
@@ -39,16 +39,6 @@ VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
 
 Test = Callable[[House], Coroutine[Any, Any, None]]
-
-
-def run(test: Test, **options: Any) -> None:
-    async def whole() -> None:
-        house = House(**options)
-        with closing(house.gateway):
-            async with house:
-                await test(house)
-
-    asyncio.run(whole())
 
 
 async def refused(error: type[ApiError], call: Coroutine[Any, Any, object]) -> ApiError:
@@ -93,176 +83,103 @@ async def lost(name: str, go_on: Pass) -> Reply:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_repeated_call_ends_with_a_fresh_share(verb: str) -> None:
-    async def test(house: House) -> None:
-        before = await prepared(house, verb)
-        made = [await again(house, verb) for _ in range(3)]
-        assert len({record.key_id for record in made}) == 3
-        assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
-        for retired in made[:2]:
-            await refused(NotFound, house.sign(retired, HASH))
-        await check_works(house, made[2])
-
-    run(test)
+async def test_a_repeated_call_ends_with_a_fresh_share(verb: str, house: House) -> None:
+    before = await prepared(house, verb)
+    made = [await again(house, verb) for _ in range(3)]
+    assert len({record.key_id for record in made}) == 3
+    assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
+    for retired in made[:2]:
+        await refused(NotFound, house.sign(retired, HASH))
+    await check_works(house, made[2])
 
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
 @pytest.mark.parametrize("lost_at", ["activate", "generate or recover", "exchange"])
-def test_after_a_lost_answer(verb: str, lost_at: str) -> None:
+async def test_after_a_lost_answer(verb: str, lost_at: str, house: House) -> None:
     """502 and 504: whether the call came to something, its caller does not know."""
 
-    async def test(house: House) -> None:
-        await prepared(house, verb)
-        at = verb if " " in lost_at else lost_at
+    await prepared(house, verb)
+    at = verb if " " in lost_at else lost_at
 
-        async def losing(name: str, go_on: Pass) -> Reply:
-            if name == at:
-                return await lost(name, go_on)
-            if name == "/wallet/v1/keys":  # where the node would find out
-                raise Unreachable
-            return await go_on()
+    async def losing(name: str, go_on: Pass) -> Reply:
+        if name == at:
+            return await lost(name, go_on)
+        if name == "/wallet/v1/keys":  # where the node would find out
+            raise Unreachable
+        return await go_on()
 
-        house.transport.hook = losing
-        error = await refused(OutcomeUnknown, again(house, verb))
-        assert error.code is Code.OUTCOME_UNKNOWN
-        await settled(house)
-        house.transport.hook = None
-        await check_works(house, await again(house, verb))
-
-    run(test)
+    house.transport.hook = losing
+    error = await refused(OutcomeUnknown, again(house, verb))
+    assert error.code is Code.OUTCOME_UNKNOWN
+    await settled(house)
+    house.transport.hook = None
+    await check_works(house, await again(house, verb))
 
 
-def test_a_key_that_has_been_recovered_since_by_another_call() -> None:
+async def test_a_key_that_has_been_recovered_since_by_another_call(house: House) -> None:
     """Whoever repeats has no share: so it is recovered once more, and the other share goes."""
 
-    async def test(house: House) -> None:
-        first = await again(house, "generate")
-        other = await house.recover(ED)
-        made = await again(house, "generate")
-        assert made.public_key == first.public_key
-        await check_works(house, made)
-        await refused(NotFound, house.sign(other, HASH))
-
-    run(test)
+    first = await again(house, "generate")
+    other = await house.recover(ED)
+    made = await again(house, "generate")
+    assert made.public_key == first.public_key
+    await check_works(house, made)
+    await refused(NotFound, house.sign(other, HASH))
 
 
-def test_a_key_of_another_call_is_none_of_its() -> None:
-    """What came to nothing is as if it had never been."""
+async def test_without_a_name_no_gateway_makes_it_a_recovery(house: House) -> None:
+    record = await house.generate(ED)
 
-    async def test(house: House) -> None:
-        house.transport.hook = on("activate", refuse)
-        await refused(Upstream, again(house, "generate"))
-        await settled(house)
-        other = await house.generate(ED)
-        error = await refused(Conflict, again(house, "generate"))
-        assert error.code is Code.KEY_EXISTS
-        await check_works(house, other)
+    async def lie(name: str, go_on: Pass) -> Reply:
+        return Reply(409, b'{"error": "recover it"}', "in-force")
 
-    async def refuse(name: str, go_on: Pass) -> Reply:
-        return Reply(503, b'{"error": "the disk is full"}', "disk-full")
-
-    run(test)
-
-
-def test_without_a_name_no_gateway_makes_it_a_recovery() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(ED)
-
-        async def lie(name: str, go_on: Pass) -> Reply:
-            return Reply(409, b'{"error": "recover it"}', "in-force")
-
-        house.transport.hook = on("generate", lie)
-        assert (await refused(InForce, house.generate(ED))).status == 409
-        await check_works(house, record)
-
-    run(test)
+    house.transport.hook = on("generate", lie)
+    assert (await refused(InForce, house.generate(ED))).status == 409
+    await check_works(house, record)
 
 
 # ---------------------------------------------------------------------- what still runs
 
 
-@pytest.mark.parametrize("at", ["generate", "exchange", "activate"])
-def test_while_the_first_call_runs_it_is_told_to_wait(at: str) -> None:
-    async def test(house: House) -> None:
-        begun, go_on_now = asyncio.Event(), asyncio.Event()
+async def test_while_it_is_voted_it_is_told_to_wait(house: House) -> None:
+    voting, vote_now = asyncio.Event(), asyncio.Event()
+    link = house.gateway.links[INSTITUTION]
+    original = link.call
 
-        async def pause(name: str, go_on: Pass) -> Reply:
-            reply = await go_on() if at == "generate" else None
-            begun.set()
-            await go_on_now.wait()
-            return reply or await go_on()
+    async def slow(scope: Any, *rest: Any) -> bytes:
+        if scope.verb == "vote":
+            voting.set()
+            await vote_now.wait()
+        return await original(scope, *rest)
 
-        house.transport.hook = on(at, pause)
-        first = asyncio.ensure_future(again(house, "generate"))
-        await begun.wait()
-        await check_waiting(again(house, "generate"))
-        go_on_now.set()
-        await check_works(house, await first)
-        await check_works(house, await again(house, "generate"))
-
-    run(test)
-
-
-def test_while_it_is_voted_it_is_told_to_wait() -> None:
-    async def test(house: House) -> None:
-        voting, vote_now = asyncio.Event(), asyncio.Event()
-        link = house.gateway.links[INSTITUTION]
-        original = link.call
-
-        async def slow(scope: Any, *rest: Any) -> bytes:
-            if scope.verb == "vote":
-                voting.set()
-                await vote_now.wait()
-            return await original(scope, *rest)
-
-        link.call = slow  # type: ignore[method-assign]
-        first = asyncio.ensure_future(again(house, "generate"))
-        await voting.wait()
-        try:
-            async with asyncio.timeout(20):  # it does not wait for the votes itself
-                await check_waiting(again(house, "generate"))
-        finally:
-            vote_now.set()
-        await check_works(house, await first)
-
-    run(test)
+    link.call = slow  # type: ignore[method-assign]
+    first = asyncio.ensure_future(again(house, "generate"))
+    await voting.wait()
+    try:
+        async with asyncio.timeout(20):  # it does not wait for the votes itself
+            await check_waiting(again(house, "generate"))
+    finally:
+        vote_now.set()
+    await check_works(house, await first)
 
 
-def test_while_the_first_call_waits_for_others_it_is_told_to_wait() -> None:
+async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house: House) -> None:
     """It is in nobody's books yet, though the key is its own (``--making-limit``)."""
 
-    async def test(house: House) -> None:
-        place = house.caller().claims.user_id, ED
-        # The lock that the first call would hold.
-        leave = await house.gateway.gateway.sessions._making.take(place)
-        await check_waiting(again(house, "generate"))
-        leave()
-        await check_works(house, await again(house, "generate"))
-
-    run(test)
-
-
-@pytest.mark.parametrize("verb", fast_few(VERBS, 1))
-def test_of_two_repetitions_one_is_told_to_wait(verb: str) -> None:
-    async def test(house: House) -> None:
-        await prepared(house, verb)
-        await again(house, verb)
-        made = await asyncio.gather(*(again(house, verb) for _ in range(2)), return_exceptions=True)
-        (loser,) = [m for m in made if isinstance(m, Conflict)]
-        assert (loser.code, int(loser.headers["Retry-After"]) >= 1) == (Code.BUSY, True)
-        (won,) = [m for m in made if isinstance(m, KeyShareRecord)]
-        await check_works(house, won)
-
-    run(test)
+    place = house.caller().claims.user_id, ED
+    # The lock that the first call would hold.
+    leave = await house.gateway.gateway.sessions._making.take(place)
+    await check_waiting(again(house, "generate"))
+    leave()
+    await check_works(house, await again(house, "generate"))
 
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
 @pytest.mark.parametrize("at", ["exchange", "activate"])
-def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
+async def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
     """It says no good-bye: its session is open until its lease is over."""
     clock = Clock()
-
-    async def test(house: House) -> None:
+    async with House(clock=clock) as house:
         await prepared(house, verb)
         hanging = asyncio.Event()
 
@@ -287,34 +204,29 @@ def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
         clock.now += 10.0
         await check_works(other, await again(other, verb))
 
-    run(test, clock=clock)
-
 
 @pytest.mark.parametrize("verb", fast_few(VERBS, 1))
-def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str) -> None:
-    async def test(house: House) -> None:
-        await prepared(house, verb)
-        link = house.gateway.links[INSTITUTION]
-        original = link.call
+async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: House) -> None:
+    await prepared(house, verb)
+    link = house.gateway.links[INSTITUTION]
+    original = link.call
 
-        async def cut(scope: Any, *rest: Any) -> bytes:
-            link.down = link.down or scope.verb == "vote"
-            return await original(scope, *rest)
+    async def cut(scope: Any, *rest: Any) -> bytes:
+        link.down = link.down or scope.verb == "vote"
+        return await original(scope, *rest)
 
-        link.call = cut  # type: ignore[method-assign]
-        await refused(OutcomeUnknown, again(house, verb))
-        await settled(house)
-        error = await refused(Conflict, again(house, verb))
-        assert error.code is Code.BUSY
-        assert error.headers["Retry-After"] == "5"
-        assert error.message == (
-            "what came of the first call with this Idempotency-Key is not decided yet: "
-            "the institution's MPC node cannot be reached"
-        )
-        link.call, link.down = original, False  # type: ignore[method-assign]
-        await check_works(house, await again(house, verb))
-
-    run(test)
+    link.call = cut  # type: ignore[method-assign]
+    await refused(OutcomeUnknown, again(house, verb))
+    await settled(house)
+    error = await refused(Conflict, again(house, verb))
+    assert error.code is Code.BUSY
+    assert error.headers["Retry-After"] == "5"
+    assert error.message == (
+        "what came of the first call with this Idempotency-Key is not decided yet: "
+        "the institution's MPC node cannot be reached"
+    )
+    link.call, link.down = original, False  # type: ignore[method-assign]
+    await check_works(house, await again(house, verb))
 
 
 # ---------------------------------------------------------------------- the gateway's own troubles
@@ -325,41 +237,23 @@ def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str) -> None:
     [("put", OutcomeUnknown, 1), ("put_attempt", Upstream, 0)],
     ids=["what is decided", "the name"],
 )
-def test_what_the_registry_cannot_write(writes: str, error: type[ApiError], made: int) -> None:
+async def test_what_the_registry_cannot_write(
+    writes: str, error: type[ApiError], made: int, house: House
+) -> None:
     """Once it is decided, it has come into force; without its name, no key is made."""
 
-    async def test(house: House) -> None:
-        registry = house.gateway.gateway.registry
-        put = getattr(registry, writes)
+    registry = house.gateway.gateway.registry
+    put = getattr(registry, writes)
 
-        def full(*_: object) -> Any:
-            raise StoreFailed("gateway.sqlite", StoreTrouble.FULL)
+    def full(*_: object) -> Any:
+        raise StoreFailed("gateway.sqlite", StoreTrouble.FULL)
 
-        setattr(registry, writes, full)
-        found = await refused(error, again(house, "generate"))
-        assert found.code is (Code.OUTCOME_UNKNOWN if made else Code.DISK_FULL)
-        assert [len(rows) for rows in shares_of(house.gateway).values()] == [made] * 2
-        setattr(registry, writes, put)
-        await check_works(house, await again(house, "generate"))
-
-    run(test)
-
-
-def test_it_is_remembered_across_restarts(tmp_path: Path) -> None:
-    async def first(house: House) -> None:
-        house.transport.hook = on("activate", lost)
-        made.append(await again(house, "generate"))
-
-    async def second(house: House) -> None:
-        error = await refused(BadRequest, again(house, "recover"))
-        assert error.code is Code.IDEMPOTENCY_KEY_USED
-        record = await again(house, "generate")
-        assert record.public_key == made[0].public_key
-        await check_works(house, record)
-
-    made: list[KeyShareRecord] = []
-    run(first, gateway=open_with(tmp_path))
-    run(second, gateway=reopen(tmp_path))
+    setattr(registry, writes, full)
+    found = await refused(error, again(house, "generate"))
+    assert found.code is (Code.OUTCOME_UNKNOWN if made else Code.DISK_FULL)
+    assert [len(rows) for rows in shares_of(house.gateway).values()] == [made] * 2
+    setattr(registry, writes, put)
+    await check_works(house, await again(house, "generate"))
 
 
 def crashed(folder: Path, verb: str, at: int = NEVER, when: str = "after") -> list[str]:
@@ -395,61 +289,34 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
         crashed(tmp_path / str(at), "generate", at)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_crash_at_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    no_waiting_for_the_disk(monkeypatch)
-    for at in range(len(crashed(tmp_path / "whole", verb))):
-        for when in ("before", "after"):
-            crashed(tmp_path / f"{at} {when}", verb, at, when)
-
-
 # ---------------------------------------------------------------------- the name of another call
 
 
-def test_the_name_of_another_call_is_refused_and_nothing_changes() -> None:
+async def test_the_name_of_another_call_is_refused_and_nothing_changes(house: House) -> None:
     """One answer for another verb and curve; also while the first one runs."""
 
-    async def test(house: House) -> None:
-        others = [
-            lambda: house.recover(ED, key=KEY),
-            lambda: house.generate("secp256k1", key=KEY),
-        ]
+    others = [
+        lambda: house.recover(ED, key=KEY),
+        lambda: house.generate("secp256k1", key=KEY),
+    ]
 
-        async def look(name: str, go_on: Pass) -> Reply:
-            before = shares_of(house.gateway)
-            house.transport.seen.clear()
-            said = set()
-            for other in others:
-                error = await refused(BadRequest, other())
-                assert error.code is Code.IDEMPOTENCY_KEY_USED
-                said.add((error.status, error.message))
-            assert said == {(400, "This Idempotency-Key has been used for another call")}
-            assert shares_of(house.gateway) == before
-            assert "exchange" not in house.transport.seen, "refused at once"
-            return await go_on()
+    async def look(name: str, go_on: Pass) -> Reply:
+        before = shares_of(house.gateway)
+        house.transport.seen.clear()
+        said = set()
+        for other in others:
+            error = await refused(BadRequest, other())
+            assert error.code is Code.IDEMPOTENCY_KEY_USED
+            said.add((error.status, error.message))
+        assert said == {(400, "This Idempotency-Key has been used for another call")}
+        assert shares_of(house.gateway) == before
+        assert "exchange" not in house.transport.seen, "refused at once"
+        return await go_on()
 
-        async def passing() -> Reply:
-            return Reply(204, b"")
+    async def passing() -> Reply:
+        return Reply(204, b"")
 
-        house.transport.hook = on("activate", look)
-        record = await again(house, "generate")
-        await look("", passing)
-        await check_works(house, record)
-
-    run(test)
-
-
-def test_two_users_give_their_calls_one_name() -> None:
-    """At once, and one after the other: a name is the user's own."""
-
-    async def test(house: House) -> None:
-        made = await asyncio.gather(house.generate(ED, key=KEY), house.generate(ED, "bob", key=KEY))
-        made.append(await house.recover(ED, "bob", key="another"))
-        await check_works(house, made[0])
-        shares = shares_of(house.gateway).values()
-        assert [{row[2] for row in rows} for rows in shares] == [
-            {made[0].key_id, made[2].key_id}
-        ] * 2
-
-    run(test)
+    house.transport.hook = on("activate", look)
+    record = await again(house, "generate")
+    await look("", passing)
+    await check_works(house, record)

@@ -103,52 +103,6 @@ def test_frost_costs_what_the_simulation_predicts(signer: str) -> None:
     assert found == pytest.approx(max(vault, predicted), rel=1e-3)
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("signer", fast_few(SIGNERS, 1))
-def test_ecdsa_costs_what_the_simulation_predicts(signer: str) -> None:
-    """Four one-way delays, on fast lines whose connections have opened their windows.
-
-    The simulation begins each session with the initial window, so it is given one that is wide.
-    What bytes cost on a slow line differs: a request of the service carries two messages that the
-    simulation sends one by one, and both ways at once.
-    """
-    fast = Network.star(10, 20, 30, mbit_per_s=1e6)
-    simulation = Simulation(fast.with_connection(initial_window=200), compute=Free())
-    simulation.generate("secp256k1")
-    predicted = simulation.sign(signers=(1, SIGNERS[signer])).elapsed_ms
-    with local(fast) as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
-        vault = ms(open_vault(alice, share).elapsed)
-        for _ in range(3):
-            found = ms(sign(alice, share, signer=signer).elapsed)
-    with local(fast, settings=TWO_STEPS) as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
-        for _ in range(3):
-            in_two_steps = ms(sign(alice, share, signer=signer).elapsed)
-    way = 10 + {"operator": 20, "institution": 30}[signer]
-    assert predicted == pytest.approx(4 * way, rel=1e-3)
-    assert in_two_steps - vault == pytest.approx(predicted, rel=1e-3)
-    assert found == pytest.approx(max(vault, 2 * way) + 2 * way, rel=1e-3)
-
-
-def test_tcp_settings_hold_for_the_service() -> None:
-    """Hops of 50 ms after a pause: two requests of two hops each way, and for the messages of ECDSA
-    two or three windows a hop, unless a window is wide enough from the start."""
-    network = Network.star(50.0, 50.0, 50.0)
-    times = []
-    with local() as service:
-        alice = service.user("alice")
-        share = generate(alice, "secp256k1")
-        for settings in ({}, {"initial_window": 40}):
-            service.change(network.with_connection(**settings))
-            service.wait(10_000)
-            times.append(ms(sign(alice, share).elapsed))
-    narrow, wide = times
-    assert narrow - wide == pytest.approx(600, rel=0.01)
-
-
 def test_a_gateway_that_streams_pays_for_the_windows_once() -> None:
     """Hops of 50 ms, and every call after a pause, so that windows are those of the beginning.
 
@@ -192,45 +146,6 @@ def test_calls_in_a_row_find_the_windows_open() -> None:
             assert times == pytest.approx([100, 40, 40, 40], abs=0.1)
 
 
-@pytest.mark.parametrize(
-    ("hops", "curve", "tls"),
-    [
-        ((50, 50, 50), "ed25519", 0),
-        ((10, 20, 30), "ed25519", 1),
-        ((10, 20, 30), "ed25519", 2),
-        pytest.param((10, 20, 30), "secp256k1", 2, marks=pytest.mark.soak),
-    ],
-)
-def test_a_cold_call_pays_the_handshakes_of_its_two_links(
-    hops: tuple[float, float, float], curve: str, tls: int
-) -> None:
-    """Every call opens its connections anew, and uses them until it is over. With windows so wide
-    that nothing waits for one.
-
-    The node opens one to the gateway; when its request is there, the gateway opens one to each MPC
-    node, and the farther one, the institution, decides. On both links TCP takes a round trip and
-    TLS one or two more, and their bytes the line, at 1 Gbit/s: SYN, SYN-ACK and ACK have 60, 60 and
-    52 bytes, the flights of TLS 1.3 252, 2024 and 80, those of TLS 1.2 189, 1865, 93 and 242; each
-    segment of them has 52 more, and 2024 or 1865 bytes are two segments.
-
-    The engine's parties begin at the same time, each with a connection of its own to the gateway,
-    so there the handshakes overlap.
-    """
-    flights = {0: (), 1: (252, 2024, 80), 2: (189, 1865, 93, 242)}[tls]
-    on_the_line = 60 + 60 + 52 + sum(flights) + 52 * (len(flights) + (tls > 0))
-    ways = (hops[0], hops[2])
-    expected = sum((1 + tls) * 2 * one_way + on_the_line * 8 / 1e6 for one_way in ways)
-    warm = Network.star(*hops).with_connection(initial_window=200, tls_round_trips=tls)
-    found = {}
-    for cold in (False, True):
-        with local(warm.with_connection(cold=cold)) as service:
-            alice = service.user("alice")
-            share = generate(alice, curve)
-            found[cold] = [ms(sign(alice, share, signer="institution").elapsed) for _ in range(2)]
-    for one, other in zip(found[True], found[False], strict=True):
-        assert one - other == pytest.approx(expected, abs=0.003)
-
-
 def test_calls_at_the_same_time_open_connections_of_their_own() -> None:
     with local(WAN.with_connection(cold=True)) as service:
         users = [service.user(name) for name in ("alice", "bob")]
@@ -253,19 +168,6 @@ def test_a_site_setting_without_effect_is_refused(setting: str, value: float) ->
         assert ms(sign(service.user("alice"), share).elapsed) == pytest.approx(80, rel=1e-3)
 
 
-def test_the_network_can_change_while_the_service_runs() -> None:
-    with local() as service:
-        alice = service.user("alice")
-        share = generate(alice)
-        assert service.now_ms == 0
-        service.change(WAN)
-        assert ms(sign(alice, share).elapsed) == pytest.approx(80, rel=1e-3)
-        service.change(Network.star(operator=500))
-        assert ms(sign(alice, share, signer="operator").elapsed) == pytest.approx(1000, rel=1e-3)
-        with pytest.raises(UsageError, match="no site"):
-            service.change(Network.mesh([1, 2]))
-
-
 def test_computation_can_be_made_to_cost() -> None:
     with local(cpu_factor=20) as service:
         alice = service.user("alice")
@@ -275,55 +177,6 @@ def test_computation_can_be_made_to_cost() -> None:
 
 
 # --------------------------------------------------------------------------- again and again
-
-
-def test_calls_in_a_row_and_calls_after_a_pause() -> None:
-    """Idle connections begin again with a small window; neither number is the other's.
-
-    One way is 15.4 ms to the gateway and 37 ms to Singapore (medians). What opens the vault, and
-    its answer, take 2 * (15.4 + 37) ms and 4 for their bytes: 109. Then 35 segments go and 29 come,
-    at 7.6 and 29.5 Mbit/s on the caller's link: 55 and 12 ms. In a row: 109 + (55 + 15.4) + 37 + 37
-    + (12 + 15.4) = 281. After a pause the caller's link carries 10 segments at once, and goes on
-    when the first two are acknowledged: after 3 ms and a round trip of 31, with 25 left (39 ms),
-    and after 1 ms and a round trip, with 19 left (8 ms). On the other link three windows go and two
-    come, a round trip of 74 ms apart: 109 + (34 + 39 + 15.4) + (148 + 37) + (74 + 37) + (32 + 8 +
-    15.4) = 549.
-
-    Without the losses of LTE: each makes the windows of all later calls smaller.
-    """
-    network = Network.preset("seoul", institution="singapore", access="lte", loss=0.0)
-    with local(network, seed=1) as service:
-        alice = service.user("alice")
-        asked = order(generate(alice, "secp256k1"), signer="institution")
-
-        def call() -> httpx.Response:
-            return alice.post("/v3/wallet/sign", json=asked)
-
-        call()
-        busy = service.repeat(call, 8)
-        began = service.now_ms
-        rare = service.repeat(call, 8, pause_ms=10_000)
-        assert service.now_ms - began == pytest.approx(8 * 10_000 + rare.times_ms.sum())
-    assert (len(busy.times_ms), busy.failed, len(rare.times_ms)) == (8, 0, 8)
-    assert 250 < busy.p50.low_ms < busy.p50.ms < busy.p50.high_ms < 330
-    assert 500 < rare.p50.low_ms < rare.p50.ms < rare.p50.high_ms < 650
-    assert "after 10,000 ms of silence over seoul (lte)" in str(rare)
-    assert (busy.scope, service.scope) == ("rest", "rest")
-    assert "scope rest" in repr(service)
-
-
-def test_a_repeated_call_costs_what_it_costs_once() -> None:
-    with local(WAN) as service:
-        alice = service.user("alice")
-
-        async def twice() -> None:
-            async with service.async_user("alice") as there:
-                await there.get("/v3/wallet/user")
-                await there.get("/v3/wallet/user")
-
-        once = service.repeat(lambda: alice.get("/v3/wallet/user"), 3)
-        assert once.times_ms == pytest.approx([20] * 3, rel=1e-3)
-        assert service.repeat(twice, 2).times_ms == pytest.approx([40] * 2, rel=1e-3)
 
 
 def test_calls_that_fail_are_counted_and_not_timed() -> None:
@@ -387,16 +240,6 @@ def test_secrets_can_be_repeated_too_and_other_seeds_give_something_else(curve: 
     assert others[0] != others[1]
 
 
-def test_several_nodes_have_one_gateway() -> None:
-    with local(WAN, nodes=2) as service:
-        alice = service.user("alice")
-        request = alice.build_request("POST", "/v3/wallet/sign", json=order(generate(alice)))
-        answers = [service.run(service.answer(request, node)) for node in (0, 1)]
-        assert [answer.status_code for answer in answers] == [200, 200]
-        with pytest.raises(IndexError):
-            service.run(service.answer(request, 2))
-
-
 # --------------------------------------------------------------------------- what goes wrong
 
 
@@ -423,16 +266,6 @@ def test_a_crashed_node_comes_back() -> None:
         assert alice.post("/v3/wallet/sign", json=order(share)).status_code == 500
         service.wait(5_000)
         sign(alice, share, signer="institution")
-
-
-def test_tokens_expire_by_the_services_clock() -> None:
-    with local(token_lifetime_s=60) as service:
-        alice = service.user("alice")
-        assert alice.get("/v3/wallet/user").status_code == 200
-        service.wait(61_000)
-        answer = alice.get("/v3/wallet/user")
-        assert (answer.status_code, "JWT_EXPIRED" in answer.text) == (401, True)
-        assert service.user("alice").get("/v3/wallet/user").status_code == 200
 
 
 def test_a_caller_who_goes_away_stops_nothing() -> None:

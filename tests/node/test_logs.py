@@ -2,19 +2,16 @@
 
 import json
 import logging
-import re
 import socket
 
 import pytest
 
-from mpcsim.rpc.logs import JsonLines, TextLines
+from mpcsim.rpc.logs import JsonLines
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
-from node.models import EXAMPLE_SHARE, EXAMPLE_STORE
-from tests.node.double import RECORD, doubled
+from tests.node.double import doubled
 from tests.node.harness import FAST_PLACES, PLACES
 
 PASSWORD = "password-that-nobody-may-see"
-MESSAGE = "5ec2e7" * 10 + "abcd"
 
 
 @pytest.fixture(params=FAST_PLACES)
@@ -66,28 +63,6 @@ def test_failures(node, lines):
     ]
 
 
-def test_the_same_for_people(node, caplog):
-    caplog.set_level(logging.INFO, "node")
-    api, gateway, wallet = node
-    wallet.errors.append(ValueError(PASSWORD))
-    asked = {"x-request-id": "order-7-of-today"}
-    api.as_user(gateway.token()).get("/v3/wallet/key?x=y", headers=asked)
-    api.get("/v3/wal%0A%1B[2Jlet", headers={"x-request-id": "mine"})
-    api.as_user(gateway.token("mallory")).get("/v3/wallet/user", headers=asked)
-    records = [r for r in caplog.records if r.message == "request"]
-    key, odd, failed = (TextLines().format(record) for record in records)
-    line = r"\d\d:\d\d:\d\d %s in \d+\.\d ms%s"
-    named = r"node \[order-7-…\]: GET"
-    user = ", user id-of-al…"
-    assert re.fullmatch(line % (rf"{named} /v3/wallet/key 200", user), key)
-    path = re.escape(r"/v3/wal\n\x1b[2Jlet")
-    assert re.fullmatch(line % (rf"node \[mine\]: GET {path} 404", ": Not found"), odd)
-    first, *exceptions = failed.split("\n")
-    user = ", user id-of-ma…: Internal server error"
-    assert re.fullmatch(line % (rf"ERROR {named} /v3/wallet/user 500", user), first)
-    assert [each.split(" at ")[0] for each in exceptions] == ["    builtins.ValueError"]
-
-
 def test_why_a_token_is_invalid(node, lines):
     """Callers learn the code, and the log what to do."""
     api, _, _ = node
@@ -133,43 +108,3 @@ def test_a_caller_who_goes_away(lines):
             connection.recv(1000)
     (line,) = lines()
     assert (line["level"], line["status"]) == ("INFO", 400)
-
-
-def test_request_ids(node, lines):
-    api, _, _ = node
-    names = ["order-7.a_B", "x" * 64, "x" * 65, "with space", "new\tline", ""]
-    for name in names:
-        response = api.get("/", headers={"x-request-id": name})
-        assert (response.headers["x-request-id"] == name) == (name in names[:2])
-    logged = [line["request_id"] for line in lines()]
-    assert logged[:2] == names[:2]
-    assert len({*logged}) == len(names)
-
-
-def test_nothing_secret(node, caplog, capfd):
-    caplog.set_level(logging.DEBUG)
-    api, gateway, wallet = node
-    token, garbage = gateway.token(), "eyJhbGciOiJub25lIn0.e30.c2VjcmV0"
-    record = {**RECORD, "password": PASSWORD, "message": MESSAGE}
-    wallet.errors += [ValueError(str(record))] * 6
-    verbs = ("generate", "recover", "sign", "publickey", "validate/password", "validate/share")
-    for caller in (token, garbage, gateway.token("mallory")):
-        for verb in verbs:
-            user = api.as_user(caller)
-            user.post(f"/v3/wallet/{verb}", record)
-            user.post(f"/v3/wallet/{verb}?password={PASSWORD}&token={token}", content=PASSWORD)
-            user.post(f"/v3/wallet/{verb}", {**record, "curve": PASSWORD})
-            user.post(
-                f"/v3/wallet/{verb}",
-                content='{"password": "' + PASSWORD,
-                headers={"content-type": "application/json"},
-            )
-    client = ("httpx", "httpcore")
-    records = [r for r in caplog.records if r.name.split(".")[0] not in client]
-    printed = "".join(map(JsonLines().format, records))
-    assert printed.count('"request"') == 3 * 6 * 4
-    text = "\n".join(map(TextLines().format, records))
-    assert text.count(": POST /v3/wallet/") == 3 * 6 * 4
-    printed += text + "".join(capfd.readouterr())
-    for secret in (PASSWORD, MESSAGE, EXAMPLE_SHARE, EXAMPLE_STORE, token, garbage):
-        assert secret not in printed

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 import pytest
 
 from mpcsim.rpc.session_keys import SessionKey
 from node.errors import Upstream
-from node.settings import Settings, SettingsError
+from node.settings import Settings
 from tests.node.wallets import House
 
 HASH = bytes(range(32))
@@ -17,58 +16,34 @@ HASH = bytes(range(32))
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("k", "scheme"), [(2, "ot/80/2"), (4, "ot/80/4")])
-def test_a_key_is_made_used_and_recovered(k: int, scheme: str) -> None:
-    async def test() -> None:
-        async with House(settings=Settings(ot_extension_k=k)) as house:
-            record = await house.generate("secp256k1")
-            for signer in ("operator", "institution"):
-                await house.sign(record, HASH, signer=signer)
-            recovered = await house.recover("secp256k1")
-            await house.sign(recovered, HASH)
-            assert recovered.public_key == record.public_key
-
-    asyncio.run(test())
+async def test_a_key_is_made_used_and_recovered(k: int, scheme: str) -> None:
+    async with House(settings=Settings(ot_extension_k=k)) as house:
+        record = await house.generate("secp256k1")
+        for signer in ("operator", "institution"):
+            await house.sign(record, HASH, signer=signer)
+        recovered = await house.recover("secp256k1")
+        await house.sign(recovered, HASH)
+        assert recovered.public_key == record.public_key
 
 
-def test_recovery_changes_to_the_setting_in_force() -> None:
-    async def test() -> None:
-        async with House(settings=Settings(ot_extension_k=4)) as house:
-            record = await house.generate("secp256k1")
-            later = House(house.gateway)
-            recovered = await later.recover("secp256k1")
-            assert len(recovered.encrypted_share) < len(record.encrypted_share) / 2
-            await later.sign(recovered, HASH)
-            await house.sign(recovered, HASH)  # the share says which k it has
-
-    asyncio.run(test())
-
-
-def test_ed25519_needs_none_of_it() -> None:
-    async def test() -> None:
-        async with House(settings=Settings(ot_extension_k=4)) as house:
-            await house.sign(await house.generate("ed25519"), HASH)
-
-    asyncio.run(test())
+async def test_recovery_changes_to_the_setting_in_force() -> None:
+    async with House(settings=Settings(ot_extension_k=4)) as house:
+        record = await house.generate("secp256k1")
+        later = House(house.gateway)
+        recovered = await later.recover("secp256k1")
+        assert len(recovered.encrypted_share) < len(record.encrypted_share) / 2
+        await later.sign(recovered, HASH)
+        await house.sign(recovered, HASH)  # the share says which k it has
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("k", [0, 3, 8, 255])
-def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
-    async def test() -> None:
-        async with House() as house:
-            token = house.caller().token
-            asked = house.client.generate(token, SessionKey(), "secp256k1", (), k)
-            with pytest.raises(Upstream, match=r"k = .*; 1, 2 or 4"):
-                await asked
-            await house.generate("secp256k1")
-            with pytest.raises(Upstream, match=r"k = .*; 1, 2 or 4"):
-                await house.client.recover(token, os.urandom(32), "secp256k1", k)
-
-    asyncio.run(test())
-
-
-def test_the_setting() -> None:
-    assert Settings.from_environment({"OT_EXTENSION_K": "4"}).ot_extension_k == 4
-    for value in ("0", "3", "8", "k"):
-        with pytest.raises(SettingsError, match="OT_EXTENSION_K"):
-            Settings.from_environment({"OT_EXTENSION_K": value})
+async def test_mpc_nodes_make_no_keys_with_another_k(k: int) -> None:
+    async with House() as house:
+        token = house.caller().token
+        asked = house.client.generate(token, SessionKey(), "secp256k1", (), k)
+        with pytest.raises(Upstream, match=r"k = .*; 1, 2 or 4"):
+            await asked
+        await house.generate("secp256k1")
+        with pytest.raises(Upstream, match=r"k = .*; 1, 2 or 4"):
+            await house.client.recover(token, os.urandom(32), "secp256k1", k)

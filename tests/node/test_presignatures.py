@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node import presignatures as kept
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import presignatures
 from mpcsim.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from node.errors import ApiError, BadRequest, NotFound, Upstream
-from node.local import LocalService
 from node.models import KeyShareRecord
 from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
+from tests.node.wallets import House, Pass, on, stored_share
 
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -39,14 +35,6 @@ def processes_of_their_own() -> None:
     """What one process remembers of used presignatures does not help another one."""
     Use._known.clear()
     Use._spent.clear()
-
-
-def anew(test: Callable[[House], Awaitable[None]], settings: Settings | None = None) -> None:
-    async def run() -> None:
-        async with House(settings=settings) as house:
-            await test(house)
-
-    asyncio.run(run())
 
 
 async def sign(
@@ -101,313 +89,138 @@ def altered(text: str, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize("signer", ["operator", "institution"])
-def test_a_signature_takes_one_request(signer: str) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 3, signer=signer)
-        assert len(set(made)) == 3
-        for n in range(3):
-            made, asked = await sign(house, record, made, message=bytes([n]) * 32)
-            assert (len(made), asked) == (2 - n, ["presigned"])
-        assert held(house, OPERATOR) == held(house, INSTITUTION) == (0, 0)
-        assert await sign(house, record, made) == ([], FULL)
-
-    anew(test)
+async def test_a_signature_takes_one_request(signer: str, house: House) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 3, signer=signer)
+    assert len(set(made)) == 3
+    for n in range(3):
+        made, asked = await sign(house, record, made, message=bytes([n]) * 32)
+        assert (len(made), asked) == (2 - n, ["presigned"])
+    assert held(house, OPERATOR) == held(house, INSTITUTION) == (0, 0)
+    assert await sign(house, record, made) == ([], FULL)
 
 
-def test_more_than_fit_into_one_session() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, wire.MAX_BATCH + 1)
-        assert house.transport.seen.count("sign") == 2
-        assert held(house, OPERATOR) == (wire.MAX_BATCH + 1, 0)
-        assert held(house, INSTITUTION) == (0, wire.MAX_BATCH + 1)
-        for text in made:
-            assert (await sign(house, record, [text]))[1] == ["presigned"]
+async def test_those_that_were_made_before_something_failed(house: House) -> None:
+    async def refused(name: str, go_on: Pass) -> Reply:
+        return Reply(503, b"{}")
 
-    anew(test)
-
-
-def test_those_that_were_made_before_something_failed() -> None:
-    async def test(house: House) -> None:
-        async def refused(name: str, go_on: Pass) -> Reply:
-            return Reply(503, b"{}")
-
-        record = await house.generate("secp256k1")
-        house.transport.hook = on("sign", refused, nth=2)
-        assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
-        house.transport.hook = on("sign", refused)
-        with pytest.raises(Upstream):
-            await house.presign(record)
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    house.transport.hook = on("sign", refused, nth=2)
+    assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
+    house.transport.hook = on("sign", refused)
+    with pytest.raises(Upstream):
+        await house.presign(record)
 
 
-def test_those_for_another_signer_are_left_alone() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        mine = await house.presign(record, 1, signer="operator")
-        others = await house.presign(record, 1, signer="institution")
-        assert await sign(house, record, others + mine, "operator") == (others, ["presigned"])
-        assert await sign(house, record, others, "operator") == (others, FULL)
-        assert await sign(house, record, others) == ([], ["presigned"])
-
-    anew(test)
-
-
-def test_signatures_at_once_with_one_key() -> None:
-    """Nobody waits for a turn, as there is nothing that two sessions could disturb."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 4)
-        await asyncio.gather(*(sign(house, record, [text]) for text in made))
-        assert house.transport.seen == ["presigned"] * 4
-
-    anew(test)
+async def test_those_for_another_signer_are_left_alone(house: House) -> None:
+    record = await house.generate("secp256k1")
+    mine = await house.presign(record, 1, signer="operator")
+    others = await house.presign(record, 1, signer="institution")
+    assert await sign(house, record, others + mine, "operator") == (others, ["presigned"])
+    assert await sign(house, record, others, "operator") == (others, FULL)
+    assert await sign(house, record, others) == ([], ["presigned"])
 
 
 # ---------------------------------------------------------------------- used once
 
 
 @pytest.mark.parametrize("forgetful", [None, OPERATOR])
-def test_a_used_one_is_of_no_use(forgetful: PartyId | None) -> None:
+async def test_a_used_one_is_of_no_use(forgetful: PartyId | None, house: House) -> None:
     """To a caller who has restored its database, in another process; also where the MPC node that
     signs does not consume."""
 
-    async def test(house: House) -> None:
-        if forgetful is not None:
-            consume_nothing(house, forgetful)
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
+    if forgetful is not None:
+        consume_nothing(house, forgetful)
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 2)
+    await sign(house, record, made)
+    another_process()
+    left, asked = await sign(house, record, made, message=OTHER)
+    assert (left, asked) == ([], ["presigned", "presigned"])
+    another_process()
+    assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
+
+
+async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
+    async def lost(name: str, go_on: Pass) -> Reply:
+        await go_on()
+        return Reply(504, b"{}")
+
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
+    house.transport.hook = on("presigned", lost)
+    with pytest.raises(Upstream):
         await sign(house, record, made)
-        another_process()
-        left, asked = await sign(house, record, made, message=OTHER)
-        assert (left, asked) == ([], ["presigned", "presigned"])
-        another_process()
-        assert await sign(house, record, made) == ([], ["presigned", "presigned", *FULL])
-
-    anew(test)
-
-
-@pytest.mark.parametrize("forgetful", [None, OPERATOR])
-def test_two_replicas_at_once(forgetful: PartyId | None) -> None:
-    async def test(house: House) -> None:
-        if forgetful is not None:
-            consume_nothing(house, forgetful)
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        other = House(house.gateway)
-        await asyncio.gather(
-            sign(house, record, made, "operator"),
-            sign(other, record, made, "institution", message=OTHER),
-            sign(other, record, made, message=bytes(32)),
-            return_exceptions=True,  # one key, one session
-        )
-        used = [*house.transport.seen, *other.transport.seen]
-        assert used.count("presigned") == 2
-        await other.wallet.close()
-        assert held(house, INSTITUTION) == (0, 0)
-
-    anew(test)
-
-
-def test_one_whose_answer_is_lost_is_gone() -> None:
-    async def test(house: House) -> None:
-        async def lost(name: str, go_on: Pass) -> Reply:
-            await go_on()
-            return Reply(504, b"{}")
-
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        house.transport.hook = on("presigned", lost)
-        with pytest.raises(Upstream):
-            await sign(house, record, made)
-        house.transport.hook = None
-        another_process()
-        assert await sign(house, record, made) == ([], ["presigned", *FULL])
-
-    anew(test)
+    house.transport.hook = None
+    another_process()
+    assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_restart_voids_everything(party: PartyId) -> None:
+async def test_a_restart_voids_everything(party: PartyId, house: House) -> None:
     """The node is told so, and then knows."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 3)
-        house.gateway.links[party].node.restart()
-        assert held(house, party) == (0, 0)
-        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
-        assert await sign(house, record, made) == ([], FULL)
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 3)
+    house.gateway.links[party].node.restart()
+    assert held(house, party) == (0, 0)
+    assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
+    assert await sign(house, record, made) == ([], FULL)
 
 
-def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, house: House) -> None:
     """Else one user has everybody sign by the full protocol. Whoever knows the boot of long ago is
     told so once."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        monkeypatch.setattr(mpc_node, "MAX_SIGNED", 2)
-        for _ in range(4):
-            await house.sign(record)
-        made, calls = await sign(house, record, made)
-        assert (len(made), calls) == (1, ["presigned"])
-        await house.client.nodes(fresh=True)
-        assert await sign(house, record, made) == ([], ["presigned"])
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 2)
+    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 2)
+    for _ in range(4):
+        await house.sign(record)
+    made, calls = await sign(house, record, made)
+    assert (len(made), calls) == (1, ["presigned"])
+    await house.client.nodes(fresh=True)
+    assert await sign(house, record, made) == ([], ["presigned"])
 
 
-def test_a_recovery_voids_everything() -> None:
-    async def test(house: House) -> None:
-        old = await house.generate("secp256k1")
-        made = await house.presign(old, 2)
-        new = await house.recover("secp256k1")
-        for party in MPC_NODES:
-            assert held(house, party) == (0, 0)
-        assert await sign(house, new, made) == ([], FULL)
-        with pytest.raises(NotFound):
-            await sign(house, old, made)
-
-    anew(test)
-
-
-def test_a_suspension_voids_everything() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        for party in MPC_NODES:
-            node = house.gateway.links[party].node
-            node._stop_using(node._store.find(record.key_id), "a test")
-            assert held(house, party) == (0, 0)
-        with pytest.raises(Upstream, match="suspended"):
-            await sign(house, record, made)
-
-    anew(test)
-
-
-def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(house: House) -> None:
-        monkeypatch.setattr(kept, "MAX_OF_A_KEY", 3)
-        monkeypatch.setattr(kept, "MAX_OF_ALL", 5)
-        records = {n: await house.generate("secp256k1", f"user {n}") for n in range(2)}
-        first = await house.presign(records[0], 2, "user 0")
-        more = await house.presign(records[0], 2, "user 0")
-        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 3
-
-        async def asked(n: int, text: str) -> list[str]:
-            house.transport.seen.clear()
-            await house.wallet.sign(
-                house.caller(f"user {n}"),
-                stored_share(records[n]),
-                message=HASH,
-                signer=None,
-                presignatures=[text],
-                timing=Timing(),
-            )
-            return list(house.transport.seen)
-
-        assert await asked(0, first[0]) == ["presigned", *FULL]
-        assert await asked(0, first[1]) == ["presigned"]
-        others = await house.presign(records[1], 3, "user 1")
-        assert held(house, OPERATOR)[0] == held(house, INSTITUTION)[1] == 5
-        assert await asked(1, others[0]) == ["presigned"]
-        for record, name in ((records[1], "user 1"), (records[1], "user 1")):
-            others += await house.presign(record, 2, name)
-        assert await asked(0, more[0]) == ["presigned"]
-
-    anew(test)
+async def test_a_recovery_voids_everything(house: House) -> None:
+    old = await house.generate("secp256k1")
+    made = await house.presign(old, 2)
+    new = await house.recover("secp256k1")
+    for party in MPC_NODES:
+        assert held(house, party) == (0, 0)
+    assert await sign(house, new, made) == ([], FULL)
+    with pytest.raises(NotFound):
+        await sign(house, old, made)
 
 
 # ---------------------------------------------------------------------- who is asked for what
 
 
-def test_the_other_mpc_node_refuses_by_name() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        replies: list[bytes] = []
-
-        async def note(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            replies.append(reply.body)
-            return reply
-
-        node = house.gateway.links[INSTITUTION].node
-        node._allowances.clear()
-        house.transport.hook = on("presigned", note)
-        assert await sign(house, record, made[:1]) == ([], ["presigned", *FULL])
-        assert b"no such presignature, or it has been used" in replies[0]
-
-    anew(test)
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize("change", ["allowance", "message", "rho", "id", "index"])
-def test_a_gateway_that_has_another_one_used(change: str) -> None:
+async def test_a_gateway_that_has_another_one_used(change: str, house: House) -> None:
     """Nothing is used up by that at the MPC node that notices."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        inner = house.transport.inner
-        request = inner.request
-        names = {"message": "message_hash", "id": "presignature"}
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 2)
+    inner = house.transport.inner
+    request = inner.request
+    names = {"message": "message_hash", "id": "presignature"}
 
-        async def meddled(
-            method: str, path: str, *, token: str | None, body: bytes | None = None
-        ) -> Reply:
-            if path.endswith("presigned") and body is not None:
-                asked = wire.Presigned.from_bytes(body)
-                name = names.get(change, change)
-                other = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
-                body = replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
-            return await request(method, path, token=token, body=body)
+    async def meddled(
+        method: str, path: str, *, token: str | None, body: bytes | None = None
+    ) -> Reply:
+        if path.endswith("presigned") and body is not None:
+            asked = wire.Presigned.from_bytes(body)
+            name = names.get(change, change)
+            other = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
+            body = replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
+        return await request(method, path, token=token, body=body)
 
-        inner.request = meddled  # type: ignore[method-assign]
-        assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
-        assert held(house, OPERATOR) == (2, 0)
-        assert held(house, INSTITUTION) == (0, 2)
-
-    anew(test)
-
-
-def test_a_request_to_presign_that_is_made_twice_allows_nothing_that_was_used() -> None:
-    """The gateway repeats it to the other MPC node: that makes another allowance."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        link = house.gateway.links[INSTITUTION]
-        handle = link.node.handle
-        seen: list[tuple[str, bytes]] = []
-
-        def noting(verb: str, grant: bytes, data: bytes) -> bytes:
-            seen.append((verb, data))
-            reply: bytes = handle(verb, grant, data)
-            return reply
-
-        link.node.handle = noting
-        made = await house.presign(record, 1)
-        ((_, data),) = [each for each in seen if each[0] == "open"]
-        await sign(house, record, made)
-        half = wire.OpenHalf.from_bytes(data)
-        caller = house.caller()
-        scope = Scope("open", caller.claims.user_id, half.key_id)
-        again = wire.Half.from_bytes(handle("open", link.grant(scope), data))
-        header = SealedPresignature.from_text(made[0]).header
-        assert again.allowance not in (None, header.allowance)
-        another_process()
-        assert await sign(house, record, made) == ([], ["presigned", *FULL])
-        assert again.allowance is not None
-        forged = altered(made[0], allowance=again.allowance)
-        assert await sign(house, record, [forged]) == ([], ["presigned", *FULL])
-
-    anew(test)
+    inner.request = meddled  # type: ignore[method-assign]
+    assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
+    assert held(house, OPERATOR) == (2, 0)
+    assert held(house, INSTITUTION) == (0, 2)
 
 
 # ---------------------------------------------------------------------- what callers send
@@ -428,94 +241,45 @@ def test_a_request_to_presign_that_is_made_twice_allows_nothing_that_was_used() 
     ],
 )
 @pytest.mark.few(3)
-def test_damaged_and_foreign_ones_are_dropped_unasked(spoil: Callable[[str], str]) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        assert await sign(house, record, [spoil(made[0])]) == ([], FULL)
-        assert await sign(house, record, [spoil(made[0]), made[1]]) == ([], ["presigned"])
-
-    anew(test)
+async def test_damaged_and_foreign_ones_are_dropped_unasked(
+    spoil: Callable[[str], str], house: House
+) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 2)
+    assert await sign(house, record, [spoil(made[0])]) == ([], FULL)
+    assert await sign(house, record, [spoil(made[0]), made[1]]) == ([], ["presigned"])
 
 
 @pytest.mark.parametrize("flip", [-1, -30])
-def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(flip: int) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        sealed = SealedPresignature.from_text(made[0])
-        data = bytearray(sealed.ciphertext)
-        data[flip] ^= 1
-        bad = replace(sealed, ciphertext=bytes(data)).to_text()
-        assert await sign(house, record, [bad]) == ([], ["presigned", *FULL])
-        assert await sign(house, record, made) == ([], ["presigned", *FULL])
-
-    anew(test)
-
-
-def test_the_header_of_another_one() -> None:
-    """It opens for none but its own."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        first, second = map(SealedPresignature.from_text, made)
-        mixed = replace(first, header=second.header).to_text()
-        assert await sign(house, record, [mixed]) == ([], ["presigned", *FULL])
-        fresh = altered(made[0], allowance=second.header.allowance, index=second.header.index)
-        assert (await sign(house, record, [fresh]))[1] == ["presigned", *FULL]
-
-    anew(test)
+async def test_one_that_does_not_open_is_used_up_and_another_way_is_gone(
+    flip: int, house: House
+) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
+    sealed = SealedPresignature.from_text(made[0])
+    data = bytearray(sealed.ciphertext)
+    data[flip] ^= 1
+    bad = replace(sealed, ciphertext=bytes(data)).to_text()
+    assert await sign(house, record, [bad]) == ([], ["presigned", *FULL])
+    assert await sign(house, record, made) == ([], ["presigned", *FULL])
 
 
-def test_another_users() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        await house.generate("secp256k1", "bob")
-        bobs = await house.presign(await house.recover("secp256k1", "bob"), 1, "bob")
-        assert await sign(house, record, bobs) == ([], FULL)
-        claimed = altered(bobs[0], key_id=bytes.fromhex(record.key_id))
-        assert await sign(house, record, [claimed]) == ([], ["presigned", *FULL])
-
-    anew(test)
+async def test_what_presignatures_are_not_for(house: House) -> None:
+    record = await house.generate("ed25519")
+    assert await failing(BadRequest, house.presign(record)) == (
+        "Invalid curve: presignatures are for secp256k1"
+    )
+    made = await house.presign(await house.generate("secp256k1"), 1)
+    assert await sign(house, record, made) == ([], ["sign"])
 
 
-def test_what_presignatures_are_not_for() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        assert await failing(BadRequest, house.presign(record)) == (
-            "Invalid curve: presignatures are for secp256k1"
-        )
-        made = await house.presign(await house.generate("secp256k1"), 1)
-        assert await sign(house, record, made) == ([], ["sign"])
-
-    anew(test)
-
-
-def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
+async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
     """Nobody would see to it that they are used once."""
-
-    async def test(house: House) -> None:
+    async with House(settings=Settings(vault_policy="signer")) as house:
         record = await house.generate("secp256k1")
         said = await failing(BadRequest, house.presign(record))
         assert said.startswith("Invalid secret_store: with vault policy signer nobody")
         assert "sign" not in house.transport.seen
-
-    anew(test, Settings(vault_policy="signer"))
-
-
-def test_restarts_while_it_is_used() -> None:
-    async def test(house: House) -> None:
-        async def restart(name: str, go_on: Pass) -> Reply:
-            house.gateway.links[OPERATOR].node.restart()
-            return await go_on()
-
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 2)
-        house.transport.hook = on("presigned", restart)
-        assert await sign(house, record, made) == ([], ["presigned", "nodes", *FULL])
-
-    anew(test)
 
 
 # ---------------------------------------------------------------------- what is believed
@@ -535,114 +299,100 @@ async def meddled(house: House, record: KeyShareRecord, made: list[str], change:
         house.transport.hook = None
 
 
-def test_an_answer_to_another_request() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
-        assert said == "The operator has answered another request than this one; try again"
-
-    anew(test)
+async def test_an_answer_to_another_request(house: House) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
+    said = await meddled(house, record, made, lambda reply: replace(reply, answers=bytes(32)))
+    assert said == "The operator has answered another request than this one; try again"
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("late", [True, False])
-def test_what_comes_after_the_tokens_expiry_is_not_looked_at(late: bool) -> None:
+async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(
+    late: bool, house: House
+) -> None:
     """Not even to see that it is damaged."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
 
-        def change(reply: wire.Signing) -> wire.Signing:
-            if late:
-                house.wallet._sessions._now = lambda: 4e9
-            return replace(reply, vault=None)
+    def change(reply: wire.Signing) -> wire.Signing:
+        if late:
+            house.wallet._sessions._now = lambda: 4e9
+        return replace(reply, vault=None)
 
-        said = await meddled(house, record, made, change)
-        assert ("JWT_EXPIRED" in said) == late
-        assert late or said == "The MPC nodes' parts of the vault key are damaged"
-
-    anew(test)
+    said = await meddled(house, record, made, change)
+    assert ("JWT_EXPIRED" in said) == late
+    assert late or said == "The MPC nodes' parts of the vault key are damaged"
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("meanwhile", [True, False])
-def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        refused = house.wallet._suspensions._refused
+async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool, house: House) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
+    refused = house.wallet._suspensions._refused
 
-        def suspend() -> None:
-            never: Any = asyncio.get_running_loop().create_future()
-            refused[bytes.fromhex(record.key_id)] = never
+    def suspend() -> None:
+        never: Any = asyncio.get_running_loop().create_future()
+        refused[bytes.fromhex(record.key_id)] = never
 
-        def change(reply: wire.Signing) -> wire.Signing:
-            suspend()
-            return reply
+    def change(reply: wire.Signing) -> wire.Signing:
+        suspend()
+        return reply
 
-        if not meanwhile:
-            suspend()
-            said = await failing(ApiError, sign(house, record, made))
-            assert house.transport.seen == []
-        else:
-            said = await meddled(house, record, made, change)
-        assert "this key is suspended" in said
-
-    anew(test)
-
-
-def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        made = await house.presign(record, 1)
-        known = await house.client.nodes()
-        house.client._nodes = {
-            **known,
-            OPERATOR: replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32)),
-        }
-        said = await failing(BadRequest, sign(house, record, made))
-        assert said.endswith("it names another operator than this node knows")
+    if not meanwhile:
+        suspend()
+        said = await failing(ApiError, sign(house, record, made))
         assert house.transport.seen == []
+    else:
+        said = await meddled(house, record, made, change)
+    assert "this key is suspended" in said
 
-    anew(test)
+
+async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
+    house: House,
+) -> None:
+    record = await house.generate("secp256k1")
+    made = await house.presign(record, 1)
+    known = await house.client.nodes()
+    house.client._nodes = {
+        **known,
+        OPERATOR: replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32)),
+    }
+    said = await failing(BadRequest, sign(house, record, made))
+    assert said.endswith("it names another operator than this node knows")
+    assert house.transport.seen == []
 
 
-def test_presigning_that_comes_to_nothing_leaves_nothing_open() -> None:
+async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House) -> None:
     """The next call finds the key free."""
 
-    async def test(house: House) -> None:
-        async def damaged(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            said = wire.Signing.from_bytes(reply.body)
-            return replace(reply, body=replace(said, vault=None).to_bytes())
+    async def damaged(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        said = wire.Signing.from_bytes(reply.body)
+        return replace(reply, body=replace(said, vault=None).to_bytes())
 
-        record = await house.generate("secp256k1")
-        house.transport.hook = on("sign", damaged)
-        await failing(ApiError, house.presign(record))
-        assert not house.gateway.links[OPERATOR].node._sessions
-        assert not house.gateway.gateway.sessions._sessions
-        await house.presign(record)
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    house.transport.hook = on("sign", damaged)
+    await failing(ApiError, house.presign(record))
+    assert not house.gateway.links[OPERATOR].node._sessions
+    assert not house.gateway.gateway.sessions._sessions
+    await house.presign(record)
 
 
-def test_a_gateway_that_says_nothing_of_an_allowance() -> None:
-    async def test(house: House) -> None:
-        async def stripped(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            said = wire.Signing.from_bytes(reply.body)
-            assert said.vault is not None
-            said = replace(said, vault=replace(said.vault, allowance=None))
-            return replace(reply, body=said.to_bytes())
+async def test_a_gateway_that_says_nothing_of_an_allowance(house: House) -> None:
+    async def stripped(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        said = wire.Signing.from_bytes(reply.body)
+        assert said.vault is not None
+        said = replace(said, vault=replace(said.vault, allowance=None))
+        return replace(reply, body=said.to_bytes())
 
-        record = await house.generate("secp256k1")
-        house.transport.hook = on("sign", stripped)
-        said = await failing(ApiError, house.presign(record))
-        assert said == "The MPC nodes do not agree on the presignatures"
-
-    anew(test)
+    record = await house.generate("secp256k1")
+    house.transport.hook = on("sign", stripped)
+    said = await failing(ApiError, house.presign(record))
+    assert said == "The MPC nodes do not agree on the presignatures"
 
 
 @pytest.mark.parametrize("name", ["id", "key_id", "signer"])
@@ -664,18 +414,3 @@ def test_what_is_sealed_under_another_header(name: str) -> None:
 
 
 # ---------------------------------------------------------------------- figures
-
-
-def test_one_round_trip() -> None:
-    network = Network.star(client=50, operator=50, institution=50)
-    with LocalService(network, cost=CHEAP, seed=1, secrets_seed="presigned") as service:
-        alice = service.user("alice")
-        body = {"curve": "secp256k1", "password": PASSWORD}
-        share = alice.post("/v3/wallet/generate", json=body).json()
-        service.wait(10_000)
-        made = alice.post("/v3/wallet/presign", json={**share, "count": 2}).json()
-        service.wait(10_000)
-        order = {**share, "message": HASH.hex(), **made}
-        answer = alice.post("/v3/wallet/sign", json=order)
-        assert len(answer.json()["presignatures"]) == 1
-        assert 200 <= service.elapsed_ms < 201

@@ -6,20 +6,14 @@ from functools import partial
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.sim import Free
-from mpcsim.sim.network.latency import LogNormal
-from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.steps import GATEWAY
-from mpcsim.sim.run.compute import Declared
 from mpcsim.vault import Argon2Cost
 from node.local import LocalService
-from node.settings import Settings
 
 CHEAP = Argon2Cost(operations=1, memory_kib=64)
 NEW = {"password": "correct horse"}
@@ -124,58 +118,12 @@ def test_what_waits_for_what(service: LocalService, calls: dict[str, Call]) -> N
     assert graph.steps[-1].party == CLIENT
 
 
-@pytest.mark.soak
-def test_drawn_latencies_and_losses(service: LocalService, calls: dict[str, Call]) -> None:
-    """The same distribution: two samples of cold calls, which do not know of each other."""
-    network = Network.star(
-        LogNormal(20.0, 0.3), LogNormal(5.0, 0.3), LogNormal(40.0, 0.3), loss=0.02
-    ).with_connection(cold=True)
-    graph = service.record(calls["ed25519"], runs=RUNS)
-    service.change(network, seed=4)
-    ran = np.sort(service.repeat(calls["ed25519"], 400).times_ms)
-    service.change()
-    replayed = np.sort(graph.replay(network, 50_000, seed=1).finished_ms)
-    below = np.searchsorted(replayed, ran) / len(replayed)
-    distance = np.abs(below - np.arange(1, len(ran) + 1) / len(ran)).max()
-    assert distance < 1.63 / np.sqrt(len(ran))  # Kolmogorov-Smirnov, 1 %
-
-
-def test_an_explained_replay(service: LocalService, calls: dict[str, Call]) -> None:
-    network = Network.preset("tokyo", institution="frankfurt", access="lte")
-    replay = service.record(calls["ed25519"], "sign", runs=RUNS).replay(
-        network, 5_000, explain=True
-    )
-    found = replay.explanation
-    assert found is not None
-    assert sum(found.split_ms.values()) == pytest.approx(replay.mean_ms)
-    assert found.links["institution → gateway"].probability == pytest.approx(1.0, abs=0.01)
-    assert found.last == {CLIENT: 1.0}
-    assert "scope rest" in str(replay)
-
-
-@pytest.mark.soak
-def test_an_approximate_replay(service: LocalService, calls: dict[str, Call]) -> None:
-    graph = service.record(calls["ed25519"], runs=RUNS)
-    network = Network.star(LogNormal(20.0, 0.3), 5, LogNormal(40.0, 0.3), loss=0.01)
-    quick = graph.replay(network, 50_000, approximate=True)
-    assert quick.mean_ms == pytest.approx(graph.replay(network, 50_000).mean_ms, rel=0.02)
-
-
 # ---------------------------------------------------------------------- refusals
 
 
 def test_a_call_that_fails(service: LocalService) -> None:
     with pytest.raises(UsageError, match=r"the call fails: HTTP 401 .*JWT_MISSING"):
         service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
-
-
-def test_a_call_that_is_another_one_each_time(
-    service: LocalService, calls: dict[str, Call]
-) -> None:
-    now_one, now_other = calls["ed25519"], calls["secp256k1"]
-    either = itertools.cycle([now_one, now_one, now_other])
-    with pytest.raises(UsageError, match=r"sign: it does not send the same messages every time"):
-        service.record(lambda: next(either)(), "sign")
 
 
 def test_a_call_that_waits_for_the_time_to_pass(
@@ -187,21 +135,6 @@ def test_a_call_that_waits_for_the_time_to_pass(
 
     with pytest.raises(UsageError, match="waits for something else than the call's messages"):
         service.record(late)
-
-
-def test_the_services_own_network_stays(service: LocalService, calls: dict[str, Call]) -> None:
-    heard: list[object] = []
-    service.change(STAR, seed=3)
-    service.record(calls["ed25519"], runs=RUNS)
-    assert (service.gateway.network.model, service.gateway.network.seed) == (STAR, 3)
-    assert service.gateway.network.listener is None
-    service.gateway.network.listener = heard.append
-    with pytest.raises(UsageError):
-        service.record(lambda: service.http.post("/v3/wallet/sign", json={}))
-    assert service.gateway.network.model == STAR
-    assert service.gateway.network.listener == heard.append
-    service.gateway.network.listener = None
-    service.change()
 
 
 @pytest.mark.parametrize("runs", [0, -1, 1.5])
@@ -227,27 +160,3 @@ def test_sites_that_compute_are_refused(service: LocalService, calls: dict[str, 
 def test_services_whose_calls_have_no_graph(options: dict[str, Any], named: str) -> None:
     with LocalService(cost=CHEAP, **options) as service, pytest.raises(UsageError, match=named):
         service.record(lambda: service.http.get("/"))
-
-
-def test_the_graph_follows_the_settings() -> None:
-    """With the vault opened in a request of its own there are two more messages a hop."""
-
-    def messages(settings: Settings) -> int:
-        with LocalService(cost=CHEAP, settings=settings) as service:
-            alice = service.user("alice")
-            share = call(alice, "generate", curve="ed25519", **NEW).json()
-            graph: MessageGraph = service.record(
-                partial(call, alice, "sign", **share, **SIGNATURE), runs=RUNS
-            )
-            return len(graph.messages)
-
-    address = "http://gateway"
-    assert messages(Settings(waas_api_url=address)) == 6
-    assert messages(Settings(waas_api_url=address, early_requests=False)) > 6
-
-
-def test_computing_is_not_replayed(service: LocalService, calls: dict[str, Call]) -> None:
-    graph = service.record(calls["validate"], runs=RUNS)
-    assert graph.replay(STAR, 1, costs=Free()).samples == 1
-    with pytest.raises(UsageError, match="computes takes no time in a replay"):
-        graph.replay(STAR, 1, costs=Declared({}))

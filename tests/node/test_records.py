@@ -1,9 +1,9 @@
 """What the gateway says of keys: believed where both MPC nodes have signed it for this user."""
 
-import asyncio
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,23 +62,25 @@ def record_of(house: House, name: str, curve: str) -> SignedRecord:
     return SignedRecord.from_bytes(key.record)
 
 
-def use(work: Callable[[Scene], Any], cheat: str = "") -> None:
-    async def whole() -> None:
-        async with House() as house:
-            await house.generate(CURVE, "bob")
-            if cheat == ANOTHER_CURVES:  # it takes long to make one
-                await house.generate("secp256k1")
-            await house.generate(CURVE)
-            older = record_of(house, "alice", CURVE)
-            mine = await house.recover(CURVE)
-            others = record_of(house, "bob", CURVE)
-            await work(Scene(house, mine, older, others))
-            house.transport.hook = None
-            await settled(house)
-            await house.sign(mine)
-            house.gateway.close()
+@asynccontextmanager
+async def recovered(house: House, cheat: str) -> AsyncIterator[Scene]:
+    async with house:
+        await house.generate(CURVE, "bob")
+        if cheat == ANOTHER_CURVES:  # it takes long to make one
+            await house.generate("secp256k1")
+        await house.generate(CURVE)
+        older = record_of(house, "alice", CURVE)
+        mine = await house.recover(CURVE)
+        yield Scene(house, mine, older, record_of(house, "bob", CURVE))
+        house.transport.hook = None
+        await settled(house)
+        await house.sign(mine)
 
-    asyncio.run(whole())
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, house: House) -> AbstractAsyncContextManager[Scene]:
+    known = "cheat" in request.fixturenames
+    return recovered(house, request.getfixturevalue("cheat") if known else "")
 
 
 def one_vote(scene: Scene) -> SignedRecord:
@@ -150,138 +152,100 @@ async def refusal(work: Any, kind: type[ApiError] = UnsignedRecord) -> str:
 @pytest.mark.few(8)
 @further_cheats
 @pytest.mark.parametrize("what", ["sign", "public key", "validate password", "validate share"])
-def test_a_vault_is_opened_with_the_keys_own_record(cheat: str, what: str) -> None:
-    async def work(scene: Scene) -> None:
-        house, mine = scene.house, scene.mine
-        data, said = shown(scene, cheat)
+async def test_a_vault_is_opened_with_the_keys_own_record(
+    cheat: str, what: str, scene: Scene
+) -> None:
+    house, mine = scene.house, scene.mine
+    data, said = shown(scene, cheat)
 
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            if name == "sign":
-                begun = wire.Signing.from_bytes(reply.body)
-                assert begun.vault is not None
-                lied: wire.Body = replace(begun, vault=replace(begun.vault, record=data))
-            else:
-                lied = replace(wire.VaultOpened.from_bytes(reply.body), record=data)
-            return replace(reply, body=lied.to_bytes())
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        if name == "sign":
+            begun = wire.Signing.from_bytes(reply.body)
+            assert begun.vault is not None
+            lied: wire.Body = replace(begun, vault=replace(begun.vault, record=data))
+        else:
+            lied = replace(wire.VaultOpened.from_bytes(reply.body), record=data)
+        return replace(reply, body=lied.to_bytes())
 
-        house.transport.hook = on("sign" if what == "sign" else "open", lie)
-        asked: dict[str, Callable[[], Any]] = {
-            "sign": lambda: house.sign(scene.mine),
-            "public key": lambda: house.wallet.public_key(
-                house.caller(), stored_share(mine), password=PASSWORD, timing=Timing()
-            ),
-            "validate password": lambda: house.wallet.validate_password(
-                house.caller(),
-                secret_store=mine.secret_store,
-                password=PASSWORD,
-                timing=Timing(),
-            ),
-            "validate share": lambda: house.wallet.validate_share(
-                house.caller(),
-                encrypted_share=mine.encrypted_share,
-                secret_store=mine.secret_store,
-                timing=Timing(),
-            ),
-        }
-        if cheat == "another curve's":
-            said = said.replace("another curve", "other shares")  # named by their epoch alone
-        assert await refusal(asked[what]()) == said
-
-    use(work, cheat)
+    house.transport.hook = on("sign" if what == "sign" else "open", lie)
+    asked: dict[str, Callable[[], Any]] = {
+        "sign": lambda: house.sign(scene.mine),
+        "public key": lambda: house.wallet.public_key(
+            house.caller(), stored_share(mine), password=PASSWORD, timing=Timing()
+        ),
+        "validate password": lambda: house.wallet.validate_password(
+            house.caller(),
+            secret_store=mine.secret_store,
+            password=PASSWORD,
+            timing=Timing(),
+        ),
+        "validate share": lambda: house.wallet.validate_share(
+            house.caller(),
+            encrypted_share=mine.encrypted_share,
+            secret_store=mine.secret_store,
+            timing=Timing(),
+        ),
+    }
+    if cheat == "another curve's":
+        said = said.replace("another curve", "other shares")  # named by their epoch alone
+    assert await refusal(asked[what]()) == said
 
 
 @other_shares
-def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
-    async def work(scene: Scene) -> None:
-        data = scene.sign(scene.own, **change).to_bytes()
+async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(
+    change: dict[str, bytes], scene: Scene
+) -> None:
+    data = scene.sign(scene.own, **change).to_bytes()
 
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            begun = wire.Signing.from_bytes(reply.body)
-            assert begun.vault is not None
-            vault = replace(begun.vault, record=data)
-            return replace(reply, body=replace(begun, vault=vault).to_bytes())
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        begun = wire.Signing.from_bytes(reply.body)
+        assert begun.vault is not None
+        vault = replace(begun.vault, record=data)
+        return replace(reply, body=replace(begun, vault=vault).to_bytes())
 
-        scene.house.transport.hook = on("sign", lie)
-        said = await refusal(scene.house.sign(scene.mine), ApiError)
-        assert said == "The MPC nodes have signed a record of other shares than these"
-
-    use(work)
+    scene.house.transport.hook = on("sign", lie)
+    said = await refusal(scene.house.sign(scene.mine), ApiError)
+    assert said == "The MPC nodes have signed a record of other shares than these"
 
 
 # ---------------------------------------------------------------------- making keys
 
 
-@pytest.mark.few(3)
-@cheats
-def test_a_recovery_begins_with_the_keys_own_record(cheat: str) -> None:
-    async def work(scene: Scene) -> None:
-        data, said = shown(scene, cheat)
-
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            beginning = wire.Recovering.from_bytes(reply.body)
-            return replace(reply, body=replace(beginning, record=data).to_bytes())
-
-        scene.house.transport.hook = on("recover", lie)
-        assert await refusal(scene.house.recover(CURVE)) == said
-
-    use(work, cheat)
-
-
-def test_a_recovery_from_an_older_record_comes_to_nothing() -> None:
-    """It is genuine, but of shares that the MPC nodes no longer have."""
-
-    async def work(scene: Scene) -> None:
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            beginning = wire.Recovering.from_bytes(reply.body)
-            older = replace(beginning, record=scene.older.to_bytes())
-            return replace(reply, body=older.to_bytes())
-
-        scene.house.transport.hook = on("recover", lie)
-        said = await refusal(scene.house.recover(CURVE), ApiError)
-        assert said == "The MPC nodes have signed a record of other shares than these"
-
-    use(work)
-
-
 @pytest.mark.few(5)
 @further_cheats
 @pytest.mark.parametrize("making", ["generate", "recover"])
-def test_a_key_is_made_when_both_have_signed_it(cheat: str, making: str) -> None:
-    async def work(scene: Scene) -> None:
-        house, (data, said) = scene.house, shown(scene, cheat)
-        name = "carol" if making == "generate" else "bob"
-        if cheat == "another user's":
-            data = scene.own.to_bytes()
-        elif cheat in ("another curve's", "an older one"):
-            said = said.partition(": ")[0] + ": it is another user's"  # which is looked at first
+async def test_a_key_is_made_when_both_have_signed_it(
+    cheat: str, making: str, scene: Scene
+) -> None:
+    house, (data, said) = scene.house, shown(scene, cheat)
+    name = "carol" if making == "generate" else "bob"
+    if cheat == "another user's":
+        data = scene.own.to_bytes()
+    elif cheat in ("another curve's", "an older one"):
+        said = said.partition(": ")[0] + ": it is another user's"  # which is looked at first
 
-        async def lie(name: str, go_on: Pass) -> Reply:
-            return replace(await go_on(), body=data)
+    async def lie(name: str, go_on: Pass) -> Reply:
+        return replace(await go_on(), body=data)
 
-        house.transport.hook = on("activate", lie)
-        message = await refusal(getattr(house, making)(CURVE, name), OutcomeUnknown)
-        assert message.startswith(f"{said}. The outcome is unknown")
-
-    use(work, cheat)
+    house.transport.hook = on("activate", lie)
+    message = await refusal(getattr(house, making)(CURVE, name), OutcomeUnknown)
+    assert message.startswith(f"{said}. The outcome is unknown")
 
 
 @other_shares
-def test_a_key_that_is_made_is_the_one_that_the_record_is_of(change: dict[str, bytes]) -> None:
-    async def work(scene: Scene) -> None:
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            own = record_of(scene.house, "bob", CURVE)
-            return replace(reply, body=scene.sign(own, **change).to_bytes())
+async def test_a_key_that_is_made_is_the_one_that_the_record_is_of(
+    change: dict[str, bytes], scene: Scene
+) -> None:
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        own = record_of(scene.house, "bob", CURVE)
+        return replace(reply, body=scene.sign(own, **change).to_bytes())
 
-        scene.house.transport.hook = on("activate", lie)
-        said = await refusal(scene.house.recover(CURVE, "bob"), OutcomeUnknown)
-        assert said.startswith("The MPC nodes have signed a record of other shares than these. ")
-
-    use(work)
+    scene.house.transport.hook = on("activate", lie)
+    said = await refusal(scene.house.recover(CURVE, "bob"), OutcomeUnknown)
+    assert said.startswith("The MPC nodes have signed a record of other shares than these. ")
 
 
 # ---------------------------------------------------------------------- what is registered
@@ -294,108 +258,95 @@ def told(data: bytes) -> str:
 @pytest.mark.few(4)
 @cheats
 @pytest.mark.parametrize("path", ["keys", "wallet"])
-def test_keys_and_addresses_are_those_of_the_record(cheat: str, path: str) -> None:
-    async def work(scene: Scene) -> None:
-        house, (data, said) = scene.house, shown(scene, cheat)
+async def test_keys_and_addresses_are_those_of_the_record(
+    cheat: str, path: str, scene: Scene
+) -> None:
+    house, (data, said) = scene.house, shown(scene, cheat)
 
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            document = json.loads(reply.body)
-            for entry in document.get("keys") or document["wallets"]:
-                entry = entry.get("key", entry)
-                if entry["curve"] == CURVE:
-                    entry["record"] = told(data)
-            return replace(reply, body=json.dumps(document).encode())
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        document = json.loads(reply.body)
+        for entry in document.get("keys") or document["wallets"]:
+            entry = entry.get("key", entry)
+            if entry["curve"] == CURVE:
+                entry["record"] = told(data)
+        return replace(reply, body=json.dumps(document).encode())
 
-        house.transport.hook = on(f"/wallet/v1/{path}", lie)
-        ask = house.wallet.keys if path == "keys" else house.wallet.wallet_info
-        assert await refusal(ask(house.caller())) == said
-
-    use(work, cheat)
+    house.transport.hook = on(f"/wallet/v1/{path}", lie)
+    ask = house.wallet.keys if path == "keys" else house.wallet.wallet_info
+    assert await refusal(ask(house.caller())) == said
 
 
-def test_nothing_but_the_record_counts() -> None:
+async def test_nothing_but_the_record_counts(scene: Scene) -> None:
     """What else the gateway says of a key is not even looked at."""
 
-    async def work(scene: Scene) -> None:
-        house, other = scene.house, scene.others.record.public_key
+    house, other = scene.house, scene.others.record.public_key
 
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            document = json.loads(reply.body)
-            for entry in document.get("keys") or document["wallets"]:
-                entry.get("key", entry)["public_key"] = "0x" + other.hex()
-                if "address" in entry:
-                    entry["address"] = addresses(CURVE, other)
-                else:
-                    entry["key_id"] = scene.others.record.key_id
-            return replace(reply, body=json.dumps(document).encode())
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        document = json.loads(reply.body)
+        for entry in document.get("keys") or document["wallets"]:
+            entry.get("key", entry)["public_key"] = "0x" + other.hex()
+            if "address" in entry:
+                entry["address"] = addresses(CURVE, other)
+            else:
+                entry["key_id"] = scene.others.record.key_id
+        return replace(reply, body=json.dumps(document).encode())
 
-        house.transport.hook = on("/wallet/v1/keys", lie)
-        keys = {key.curve: key for key in (await house.wallet.keys(house.caller())).keys}
-        assert keys[CURVE].key_id == scene.mine.key_id
-        assert keys[CURVE].public_key == scene.mine.public_key
-        house.transport.hook = on("/wallet/v1/wallet", lie)
-        wallet = await house.wallet.wallet_info(house.caller())
-        for entry in wallet.wallets:
-            public_key = bytes.fromhex(entry.key.public_key[2:])
-            assert public_key != other
-            assert entry.address == addresses(entry.key.curve, public_key)
-
-    use(work)
+    house.transport.hook = on("/wallet/v1/keys", lie)
+    keys = {key.curve: key for key in (await house.wallet.keys(house.caller())).keys}
+    assert keys[CURVE].key_id == scene.mine.key_id
+    assert keys[CURVE].public_key == scene.mine.public_key
+    house.transport.hook = on("/wallet/v1/wallet", lie)
+    wallet = await house.wallet.wallet_info(house.caller())
+    for entry in wallet.wallets:
+        public_key = bytes.fromhex(entry.key.public_key[2:])
+        assert public_key != other
+        assert entry.address == addresses(entry.key.curve, public_key)
 
 
 @pytest.mark.parametrize("record", [None, "", "?", "AA", 7, told(b"nothing")])
-def test_what_is_no_record(record: object) -> None:
-    async def work(scene: Scene) -> None:
-        async def lie(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            document = json.loads(reply.body)
-            for entry in document["keys"]:
-                entry["record"] = record
-            return replace(reply, body=json.dumps(document).encode())
+async def test_what_is_no_record(record: object, scene: Scene) -> None:
+    async def lie(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        document = json.loads(reply.body)
+        for entry in document["keys"]:
+            entry["record"] = record
+        return replace(reply, body=json.dumps(document).encode())
 
-        scene.house.transport.hook = on("/wallet/v1/keys", lie)
-        await refusal(scene.house.wallet.keys(scene.house.caller()), (Upstream, UnsignedRecord))  # type: ignore[arg-type]
-
-    use(work)
+    scene.house.transport.hook = on("/wallet/v1/keys", lie)
+    await refusal(scene.house.wallet.keys(scene.house.caller()), (Upstream, UnsignedRecord))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- remembering
 
 
-def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
 ) -> None:
-    async def work(scene: Scene) -> None:
-        records, identities = Records(), dict(scene.own.record.identities)
-        user_id, data = scene.own.record.user_id, scene.own.to_bytes()
-        verified = []
-        original = SignedRecord.check
+    records, identities = Records(), dict(scene.own.record.identities)
+    user_id, data = scene.own.record.user_id, scene.own.to_bytes()
+    verified = []
+    original = SignedRecord.check
 
-        def check(signed: SignedRecord, *arguments: Any) -> Any:
-            verified.append(signed)
-            return original(signed, *arguments)
+    def check(signed: SignedRecord, *arguments: Any) -> Any:
+        verified.append(signed)
+        return original(signed, *arguments)
 
-        monkeypatch.setattr(SignedRecord, "check", check)
-        for _ in range(3):
-            assert records.check(data, identities, user_id).key_id == scene.mine.key_id
-        assert len(verified) == 1
-        identities[INSTITUTION] = bytes(32)
-        with pytest.raises(UnsignedRecord):
-            records.check(data, identities, user_id)
-        monkeypatch.undo()
-
-    use(work)
+    monkeypatch.setattr(SignedRecord, "check", check)
+    for _ in range(3):
+        assert records.check(data, identities, user_id).key_id == scene.mine.key_id
+    assert len(verified) == 1
+    identities[INSTITUTION] = bytes(32)
+    with pytest.raises(UnsignedRecord):
+        records.check(data, identities, user_id)
+    monkeypatch.undo()
 
 
-def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
     monkeypatch.setattr("node.records.REMEMBERED", 2)
 
-    async def work(scene: Scene) -> None:
-        records = Records()
-        for signed in (scene.own, scene.older, scene.others, scene.own):
-            records.check(signed.to_bytes(), signed.record.identities, signed.record.user_id)
-        assert len(records._genuine) == 2
-
-    use(work)
+    records = Records()
+    for signed in (scene.own, scene.older, scene.others, scene.own):
+        records.check(signed.to_bytes(), signed.record.identities, signed.record.user_id)
+    assert len(records._genuine) == 2

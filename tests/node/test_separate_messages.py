@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from mpcsim import Network
 from mpcsim.ids import OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from node.errors import ApiError
-from node.local import GATEWAY_ADDRESS, LocalService
 from node.settings import Settings
 from tests.helpers.gateway import CURVES
-from tests.node.wallets import CHEAP, House
+from tests.node.wallets import House
 
 HASH = bytes(range(32))
 APART = Settings(separate_messages=True)
@@ -42,83 +40,43 @@ class Posts:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_key_signs(curve: str, early: bool) -> None:
-    async def test() -> None:
-        settings = Settings(separate_messages=True, early_requests=early)
-        async with House(settings=settings) as house:
-            record = await house.generate(curve)
-            posts = Posts(house)
-            await house.sign(record, HASH)
-            await house.sign(record, HASH, signer="institution")
-            assert posts.sizes == ([1, 1] * 2 if curve == "secp256k1" else [])
-
-    asyncio.run(test())
+async def test_a_key_signs(curve: str, early: bool) -> None:
+    settings = Settings(separate_messages=True, early_requests=early)
+    async with House(settings=settings) as house:
+        record = await house.generate(curve)
+        posts = Posts(house)
+        await house.sign(record, HASH)
+        await house.sign(record, HASH, signer="institution")
+        assert posts.sizes == ([1, 1] * 2 if curve == "secp256k1" else [])
 
 
-def test_the_order_in_which_they_arrive_does_not_matter() -> None:
-    async def test() -> None:
-        async with House(settings=APART) as house:
-            record = await house.generate("secp256k1")
-            posts = Posts(house, backwards=True)
-            await house.sign(record, HASH)
-            assert posts.sizes == [1, 1]
-
-    asyncio.run(test())
-
-
-def test_what_is_not_between_two_that_know_each_other_stays_together() -> None:
+async def test_what_is_not_between_two_that_know_each_other_stays_together() -> None:
     """A key generation, and a recovery, have messages for both MPC nodes."""
 
-    async def test() -> None:
-        async with House(settings=APART) as house:
-            posts = Posts(house)
-            await house.generate("secp256k1")
-            assert min(posts.sizes) > 1
-
-    asyncio.run(test())
+    async with House(settings=APART) as house:
+        posts = Posts(house)
+        await house.generate("secp256k1")
+        assert min(posts.sizes) > 1
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("lost", [0, 1])
-def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost: int) -> None:
-    async def test() -> None:
-        async with House(settings=APART) as house:
-            record = await house.generate("secp256k1")
-            exchange, count = house.client.exchange, iter(range(9))
+async def test_one_that_gets_lost_ends_the_session_and_blames_nobody(lost: int) -> None:
+    async with House(settings=APART) as house:
+        record = await house.generate("secp256k1")
+        exchange, count = house.client.exchange, iter(range(9))
 
-            async def losing(token: str, session_id: bytes, messages: Any) -> Any:
-                kind = Envelope.decode(messages[0]).kind
-                if next(count) == lost:
-                    raise ApiError(502, f"lost: {kind}")
-                return await exchange(token, session_id, messages)
+        async def losing(token: str, session_id: bytes, messages: Any) -> Any:
+            kind = Envelope.decode(messages[0]).kind
+            if next(count) == lost:
+                raise ApiError(502, f"lost: {kind}")
+            return await exchange(token, session_id, messages)
 
-            house.client.exchange = losing  # type: ignore[method-assign]
-            with pytest.raises(ApiError, match="lost"):
-                await house.sign(record, HASH)
-            await house.wallet.close()
-            house.client.exchange = exchange  # type: ignore[method-assign]
-            node = house.gateway.gateway.links[OPERATOR].node
-            assert not node._sessions
+        house.client.exchange = losing  # type: ignore[method-assign]
+        with pytest.raises(ApiError, match="lost"):
             await house.sign(record, HASH)
-
-    asyncio.run(test())
-
-
-def test_what_both_have_to_say_travels_at_the_same_time() -> None:
-    """The MPC node answers the offer while what the client answers is still on its way."""
-    network = Network.star(50, 50, 50)
-    settings = Settings(waas_api_url=GATEWAY_ADDRESS, separate_messages=True)
-    with LocalService(network, cost=CHEAP, settings=settings) as service:
-        alice = service.user("alice")
-        new = {"curve": "secp256k1", "password": "correct horse"}
-        share = alice.post("/v3/wallet/generate", json=new).json()
-        service.wait(10_000)
-        began = service.now_ms
-        answer = alice.post("/v3/wallet/sign", json={**share, "message": HASH.hex()})
-        assert answer.status_code == 200
-        assert round((service.now_ms - began) / 200, 1) == 3.5
-
-
-def test_the_setting() -> None:
-    assert not Settings().separate_messages
-    assert Settings.from_environment({"SEPARATE_MESSAGES": "on"}).separate_messages
+        await house.wallet.close()
+        house.client.exchange = exchange  # type: ignore[method-assign]
+        node = house.gateway.gateway.links[OPERATOR].node
+        assert not node._sessions
+        await house.sign(record, HASH)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,8 @@ from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
-from tests.helpers.gateway import delivered, shares_of
-from tests.node.wallets import PASSWORD, House, Pass, on, playing, settled, stored_share
+from tests.helpers.gateway import delivered
+from tests.node.wallets import PASSWORD, House, Pass, on, playing, stored_share
 
 LIFETIME_S = 30.0
 """Of tokens; shorter than that of a grant, so that what is under way at an MPC node goes on."""
@@ -104,10 +104,6 @@ class Case:
             await house.gateway.gateway.suspensions.stop()
             house.gateway.close()
 
-    async def make(self) -> None:
-        async with self.opened() as house:
-            self.record = await house.generate("secp256k1")
-
     async def sign(self, house: House) -> ApiError:
         """What comes of a signature with the operator."""
         with pytest.raises(ApiError) as caught:
@@ -120,6 +116,19 @@ class Case:
         assert new.public_key == self.record.public_key
         for signer in ("operator", "institution"):
             await house.sign(new, signer=signer)
+
+
+@asynccontextmanager
+async def made(folder: Path) -> AsyncIterator[Case]:
+    case = Case(folder)
+    async with case.opened() as house:
+        case.record = await house.generate("secp256k1")
+    yield case
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> AbstractAsyncContextManager[Case]:
+    return made(tmp_path)
 
 
 def late(case: Case) -> Callable[[str, Pass], Any]:
@@ -197,353 +206,225 @@ GUESSES = 16
     "way", [again, forgotten, another_node, cut_off, unheard, expiring, expired_since]
 )
 @pytest.mark.parametrize("restarts", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_the_first_guess_is_the_last(tmp_path, monkeypatch, learnt, way, restarts):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        if restarts:
-            for _ in range(GUESSES):
-                async with case.opened() as house:
-                    await way(case, house)
-                    await case.sign(house)
-        else:
+async def test_the_first_guess_is_the_last(case, monkeypatch, learnt, way, restarts):
+    if restarts:
+        for _ in range(GUESSES):
             async with case.opened() as house:
-                for _ in range(GUESSES):
-                    await way(case, house)
-                    await case.sign(house)
-        expected = [] if way is expiring else ["OT_EXTENSION_CHECK"]
-        assert learnt == expected
+                await way(case, house)
+                await case.sign(house)
+    else:
         async with case.opened() as house:
-            await case.check_heals(house, monkeypatch)
-
-    asyncio.run(run())
+            for _ in range(GUESSES):
+                await way(case, house)
+                await case.sign(house)
+    expected = [] if way is expiring else ["OT_EXTENSION_CHECK"]
+    assert learnt == expected
+    async with case.opened() as house:
+        await case.check_heals(house, monkeypatch)
 
 
 # ---------------------------------------------------------------------- what the caller is told
 
 
-def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(tmp_path, monkeypatch, learnt):
+async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monkeypatch, learnt):
     """The operator cheats only then, because nobody could act on it; so it learns nothing either,
     and whoever is honest and late is answered the same."""
 
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            for cheats in (True, False):
-                if not cheats:
-                    monkeypatch.setattr(signing, "ecdsa", ecdsa)
-                for curve, record in (
-                    ("secp256k1", case.record),
-                    ("ed25519", await house.generate("ed25519", f"bob {cheats}")),
-                ):
-                    name = "alice" if curve == "secp256k1" else f"bob {cheats}"
-                    house.transport.hook = on("sign", late(case))
-                    with pytest.raises(Unauthorized) as caught:
-                        await house.sign(record, name=name)
-                    assert caught.value.message == (
-                        'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
-                    )
-            assert learnt == []
-            assert "suspend" not in house.transport.seen
-            house.transport.hook = None
-            await house.sign(case.record)
-
-    asyncio.run(run())
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("verb", ["generate", "recover", "exchange"])
-def test_nor_is_it_where_a_key_is_made(tmp_path, verb):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            for curve in ("ed25519", "secp256k1"):
-                made = house.recover(curve) if curve == "secp256k1" else house.generate(curve)
-                if (verb, curve) in (("generate", "secp256k1"), ("recover", "ed25519")):
-                    made.close()
-                    continue
-                house.transport.hook = on(verb, late(case))
-                with pytest.raises(Unauthorized):
-                    await made
-            house.transport.hook = None
-            assert [key.curve for key in (await house.wallet.keys(house.caller())).keys] == [
-                "secp256k1"
-            ]
-            await house.sign(case.record)
-
-    asyncio.run(run())
-
-
-def test_a_gateway_that_is_out_of_reach_hears_of_it_later(tmp_path, monkeypatch, learnt):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
-        async with case.opened() as house:
-            tries = 0
-
-            async def lost(name: str, go_on: Pass) -> Reply:
-                nonlocal tries
-                if name != "suspend":
-                    return await go_on()
-                tries += 1
-                if tries < 20:
-                    raise Unreachable
-                return await go_on()
-
-            house.transport.hook = lost
-            said = (await case.sign(house)).message
-            assert said == CAUGHT + (
-                "party 2 (operator); recover the key before it signs again; this node refuses it "
-                "until then, and tries to have it suspended"
-            )
-            seen = len(house.transport.seen)
-            for signer in ("operator", "institution"):
-                with pytest.raises(ApiError) as caught:
-                    await house.sign(case.record, signer=signer)
-                assert (caught.value.status, caught.value.message) == (
-                    500,
-                    f"MPC session cannot begin: {REFUSED}",
+    async with case.opened() as house:
+        for cheats in (True, False):
+            if not cheats:
+                monkeypatch.setattr(signing, "ecdsa", ecdsa)
+            for curve, record in (
+                ("secp256k1", case.record),
+                ("ed25519", await house.generate("ed25519", f"bob {cheats}")),
+            ):
+                name = "alice" if curve == "secp256k1" else f"bob {cheats}"
+                house.transport.hook = on("sign", late(case))
+                with pytest.raises(Unauthorized) as caught:
+                    await house.sign(record, name=name)
+                assert caught.value.message == (
+                    'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
                 )
-            assert set(house.transport.seen[seen:]) <= {"suspend"}, "nobody else was asked"
-            while tries < 20 or house.wallet._suspensions._refused:
-                await asyncio.sleep(0.01)
-            await delivered(house.gateway)
-            said = (await case.sign(house)).message
-            assert said == f"Upstream returned 409 Conflict: {REFUSED}"
-        assert learnt == ["OT_EXTENSION_CHECK"]
-
-    asyncio.run(run())
+        assert learnt == []
+        assert "suspend" not in house.transport.seen
+        house.transport.hook = None
+        await house.sign(case.record)
 
 
-def test_a_second_node_refuses_because_the_gateway_does(tmp_path, monkeypatch, learnt):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            said = (await case.sign(house)).message
-            assert said.endswith(
-                "recover the key before it signs again; it is suspended until then"
+async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatch, learnt):
+    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
+    async with case.opened() as house:
+        tries = 0
+
+        async def lost(name: str, go_on: Pass) -> Reply:
+            nonlocal tries
+            if name != "suspend":
+                return await go_on()
+            tries += 1
+            if tries < 20:
+                raise Unreachable
+            return await go_on()
+
+        house.transport.hook = lost
+        said = (await case.sign(house)).message
+        assert said == CAUGHT + (
+            "party 2 (operator); recover the key before it signs again; this node refuses it "
+            "until then, and tries to have it suspended"
+        )
+        seen = len(house.transport.seen)
+        for signer in ("operator", "institution"):
+            with pytest.raises(ApiError) as caught:
+                await house.sign(case.record, signer=signer)
+            assert (caught.value.status, caught.value.message) == (
+                500,
+                f"MPC session cannot begin: {REFUSED}",
             )
-            assert house.transport.seen[-2:] == ["suspend", "exchange"]
-            Guard._known.clear()
-            other = House(house.gateway, now=case.clock)
-            said = (await case.sign(other)).message
-            assert said == f"Upstream returned 409 Conflict: {REFUSED}"
-            assert other.transport.seen[-1] == "sign"
-            await delivered(house.gateway)
-            for rows in shares_of(house.gateway).values():
-                assert [why for *_, why in rows] == ["the client caught party 2 cheating"]
-            await case.check_heals(other, monkeypatch)
-            await other.wallet.close()
-        assert learnt == ["OT_EXTENSION_CHECK"]
-
-    asyncio.run(run())
+        assert set(house.transport.seen[seen:]) <= {"suspend"}, "nobody else was asked"
+        while tries < 20 or house.wallet._suspensions._refused:
+            await asyncio.sleep(0.01)
+        await delivered(house.gateway)
+        said = (await case.sign(house)).message
+        assert said == f"Upstream returned 409 Conflict: {REFUSED}"
+    assert learnt == ["OT_EXTENSION_CHECK"]
 
 
-def test_a_gateway_that_will_not_hear_of_it(tmp_path, monkeypatch, learnt, caplog):
+async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, caplog):
     """This node refuses the key all the same, for as long as it runs."""
 
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
+    async with case.opened() as house:
 
-            async def no(name: str, go_on: Pass) -> Reply:
-                return Reply(403, b'{"error": "no"}')
+        async def no(name: str, go_on: Pass) -> Reply:
+            return Reply(403, b'{"error": "no"}')
 
-            house.transport.hook = on("suspend", no)
-            await case.sign(house)
-            for _ in range(3):
-                assert (await case.sign(house)).message.endswith(REFUSED)
-            assert house.transport.seen.count("suspend") == 1
-        assert learnt == ["OT_EXTENSION_CHECK"]
-        (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
-        assert said == (
-            f"key {case.record.key_id} is refused by this process, but could not be suspended: "
-            "Upstream returned 403 Forbidden: no"
-        )
-
-    asyncio.run(run())
+        house.transport.hook = on("suspend", no)
+        await case.sign(house)
+        for _ in range(3):
+            assert (await case.sign(house)).message.endswith(REFUSED)
+        assert house.transport.seen.count("suspend") == 1
+    assert learnt == ["OT_EXTENSION_CHECK"]
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert said == (
+        f"key {case.record.key_id} is refused by this process, but could not be suspended: "
+        "Upstream returned 403 Forbidden: no"
+    )
 
 
-def test_only_a_record_that_replaces_the_epoch_ends_a_report(tmp_path, monkeypatch, learnt):
+async def test_only_a_record_that_replaces_the_epoch_ends_a_report(case, monkeypatch, learnt):
     """Neither that there is no such key, nor the record of what was replaced."""
+    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+    async with case.opened() as house:
+        (key,) = house.gateway.gateway.registry.all_keys()
+        answers = [Reply(404, b'{"error": "no such key"}'), Reply(200, key.record or b"")] * 3
 
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
-        async with case.opened() as house:
-            (key,) = house.gateway.gateway.registry.all_keys()
-            answers = [Reply(404, b'{"error": "no such key"}'), Reply(200, key.record or b"")] * 3
+        async def lie(name: str, go_on: Pass) -> Reply:
+            return answers.pop() if answers and name == "suspend" else await go_on()
 
-            async def lie(name: str, go_on: Pass) -> Reply:
-                return answers.pop() if answers and name == "suspend" else await go_on()
-
-            house.transport.hook = lie
-            await case.sign(house)
-            while house.wallet._suspensions._refused:
-                await asyncio.sleep(0.01)
-            assert not answers
-            await delivered(house.gateway)
-            assert house.gateway.gateway.registry.notices()
-
-    asyncio.run(run())
+        house.transport.hook = lie
+        await case.sign(house)
+        while house.wallet._suspensions._refused:
+            await asyncio.sleep(0.01)
+        assert not answers
+        await delivered(house.gateway)
+        assert house.gateway.gateway.registry.notices()
 
 
-def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(tmp_path, learnt, monkeypatch):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
-        monkeypatch.setattr(node.suspensions, "FIRST_RETRY_S", 3600.0)
-        async with case.opened() as house:
-            await unheard(case, house)
-            await case.sign(house)
-            async with asyncio.timeout(4):
-                await house.wallet.close()
-            assert house.transport.seen.count("suspend") == 2
-            assert house.gateway.gateway.registry.notices()
-
-    asyncio.run(run())
+async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, learnt, monkeypatch):
+    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
+    monkeypatch.setattr(node.suspensions, "FIRST_RETRY_S", 3600.0)
+    async with case.opened() as house:
+        await unheard(case, house)
+        await case.sign(house)
+        async with asyncio.timeout(4):
+            await house.wallet.close()
+        assert house.transport.seen.count("suspend") == 2
+        assert house.gateway.gateway.registry.notices()
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
-def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(tmp_path, early, verb):
+async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case, early, verb):
     """In another session: what the gateway has not heard of yet, this node knows."""
 
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
+    async with case.opened() as house:
 
-            async def caught_meanwhile(name: str, go_on: Pass) -> Reply:
-                reply = await go_on()
-                epoch = bytes.fromhex(case.record.key_id)
-                never: Any = asyncio.get_running_loop().create_future()
-                house.wallet._suspensions._refused[epoch] = never
-                return reply
-
-            house.wallet._signer._first_with_vault = early
-            house.transport.hook = on(verb, caught_meanwhile)
-            assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
-            assert early == ("exchange" in house.transport.seen)
-            assert early == ("sign" in house.transport.seen)
-
-    asyncio.run(run())
-
-
-def test_not_even_to_see_that_it_is_damaged(tmp_path):
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-
-            async def late_and_damaged(name: str, go_on: Pass) -> Reply:
-                reply = await go_on()
-                case.clock.now += LIFETIME_S + 1
-                begun = wire.Signing.from_bytes(reply.body)
-                return replace(reply, body=replace(begun, vault=None).to_bytes())
-
-            house.transport.hook = on("sign", late_and_damaged)
-            with pytest.raises(Unauthorized):
-                await house.sign(case.record)
-
-    asyncio.run(run())
-
-
-def test_a_vault_of_a_suspended_key_is_not_opened(tmp_path):
-    """This node knows; nobody else is asked."""
-
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
+        async def caught_meanwhile(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
             epoch = bytes.fromhex(case.record.key_id)
             never: Any = asyncio.get_running_loop().create_future()
             house.wallet._suspensions._refused[epoch] = never
-            house.transport.seen.clear()
-            sealed = stored_share(case.record)
-            with pytest.raises(ApiError, match="this key is suspended"):
-                await house.wallet.public_key(
-                    house.caller(), sealed, password=PASSWORD, timing=Timing()
-                )
-            assert house.transport.seen == []
+            return reply
 
-    asyncio.run(run())
+        house.wallet._signer._first_with_vault = early
+        house.transport.hook = on(verb, caught_meanwhile)
+        assert (await case.sign(house)).message == f"MPC session cannot begin: {REFUSED}"
+        assert early == ("exchange" in house.transport.seen)
+        assert early == ("sign" in house.transport.seen)
+
+
+async def test_not_even_to_see_that_it_is_damaged(case):
+    async with case.opened() as house:
+
+        async def late_and_damaged(name: str, go_on: Pass) -> Reply:
+            reply = await go_on()
+            case.clock.now += LIFETIME_S + 1
+            begun = wire.Signing.from_bytes(reply.body)
+            return replace(reply, body=replace(begun, vault=None).to_bytes())
+
+        house.transport.hook = on("sign", late_and_damaged)
+        with pytest.raises(Unauthorized):
+            await house.sign(case.record)
+
+
+async def test_a_vault_of_a_suspended_key_is_not_opened(case):
+    """This node knows; nobody else is asked."""
+
+    async with case.opened() as house:
+        epoch = bytes.fromhex(case.record.key_id)
+        never: Any = asyncio.get_running_loop().create_future()
+        house.wallet._suspensions._refused[epoch] = never
+        house.transport.seen.clear()
+        sealed = stored_share(case.record)
+        with pytest.raises(ApiError, match="this key is suspended"):
+            await house.wallet.public_key(
+                house.caller(), sealed, password=PASSWORD, timing=Timing()
+            )
+        assert house.transport.seen == []
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("early", [True, False])
-def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(tmp_path, early):
+async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):
     """In this process, after an attack."""
 
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-            sealed = SealedShare.parse(stored_share(case.record))
-            vaults = house.wallet._vaults
-            share = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
-            share.guard.discard(OPERATOR)
-            house.wallet._signer._first_with_vault = early
-            assert (await case.sign(house)).message.startswith(
-                "MPC session cannot begin: the multiplication state with party 2 was discarded"
-            )
-
-    asyncio.run(run())
+    async with case.opened() as house:
+        sealed = SealedShare.parse(stored_share(case.record))
+        vaults = house.wallet._vaults
+        share = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+        share.guard.discard(OPERATOR)
+        house.wallet._signer._first_with_vault = early
+        assert (await case.sign(house)).message.startswith(
+            "MPC session cannot begin: the multiplication state with party 2 was discarded"
+        )
 
 
 @pytest.mark.few(1)
-def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
-    tmp_path, learnt, caplog, monkeypatch
+async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
+    case, learnt, caplog, monkeypatch
 ):
-    async def run() -> None:
-        monkeypatch.setattr(node.suspensions, "MAX_REPORTS", 2)
-        monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
-        case = Case(tmp_path)
-        async with case.opened() as house:
-            records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
+    monkeypatch.setattr(node.suspensions, "MAX_REPORTS", 2)
+    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+    async with case.opened() as house:
+        records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
 
-            async def lost(name: str, go_on: Pass) -> Reply:
-                if name == "suspend":
-                    raise Unreachable
-                return await go_on()
+        async def lost(name: str, go_on: Pass) -> Reply:
+            if name == "suspend":
+                raise Unreachable
+            return await go_on()
 
-            house.transport.hook = lost
-            for n, record in records.items():
-                with pytest.raises(ApiError, match="OT-extension"):
-                    await house.sign(record, name=f"user {n}", signer="operator")
-            assert len(house.wallet._suspensions._refused) == 3
-            (said,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
-            assert f"key {records[2].key_id} is refused by this process, but" in said
-
-    asyncio.run(run())
-
-
-def test_what_the_gateway_alters_blames_nobody(tmp_path):
-    """What does not open may be anyone's: it is noise, and suspends nothing."""
-
-    async def run() -> None:
-        case = Case(tmp_path)
-        await case.make()
-        async with case.opened() as house:
-
-            async def alter(name: str, go_on: Pass) -> Reply:
-                reply = await go_on()
-                body = wire.Signing.from_bytes(reply.body)
-                mail = tuple(m[:-1] + bytes([m[-1] ^ 1]) for m in body.messages)
-                return replace(reply, body=replace(body, messages=mail).to_bytes())
-
-            house.transport.hook = on("sign", alter)
-            said = (await case.sign(house)).message
-            assert "messages in the name of party 2 (operator) do not open" in said
-            await settled(house)
-            assert "suspend" not in house.transport.seen
-            await house.sign(case.record)
-
-    asyncio.run(run())
+        house.transport.hook = lost
+        for n, record in records.items():
+            with pytest.raises(ApiError, match="OT-extension"):
+                await house.sign(record, name=f"user {n}", signer="operator")
+        assert len(house.wallet._suspensions._refused) == 3
+        (said,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
+        assert f"key {records[2].key_id} is refused by this process, but" in said

@@ -56,67 +56,55 @@ def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
     assert not [record for record in caplog.records if record.name == "node"]
 
 
-def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
+async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
     caplog.set_level(logging.INFO, "node")
 
-    async def test():
-        async with House() as house:
-            record = await house.generate("ed25519")
-            await house.recover("ed25519")
-            (line,) = [r.getMessage() for r in caplog.records if r.name == "node"]
-            *_, setting = line.split()
-            name, _, text = setting.partition("=")
-            assert name == "MPC_NODE_KEYS"
-            assert pins.parse(text) == identities(house)
-            assert record.key_id not in line
-
-    asyncio.run(test())
+    async with House() as house:
+        record = await house.generate("ed25519")
+        await house.recover("ed25519")
+        (line,) = [r.getMessage() for r in caplog.records if r.name == "node"]
+        *_, setting = line.split()
+        name, _, text = setting.partition("=")
+        assert name == "MPC_NODE_KEYS"
+        assert pins.parse(text) == identities(house)
+        assert record.key_id not in line
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_another_identity_than_the_one_that_is_named(party):
-    async def test():
-        async with House() as house:
-            record = await house.generate("ed25519")
-            named = House(house.gateway, identities=identities(house))
-            named.transport.hook = impostor(party)
-            said = f"The {ROLES[party]} has another identity than MPC_NODE_KEYS says"
-            for call in (named.sign(record), named.generate("secp256k1"), named.recover("ed25519")):
-                with pytest.raises(UntrustedNode, match=f"^{said}$") as refused:
-                    await call
-                assert refused.value.status == 500
-            named.transport.hook = None
-            await named.sign(record)  # nothing is lost
-
-    asyncio.run(test())
+async def test_another_identity_than_the_one_that_is_named(party):
+    async with House() as house:
+        record = await house.generate("ed25519")
+        named = House(house.gateway, identities=identities(house))
+        named.transport.hook = impostor(party)
+        said = f"The {ROLES[party]} has another identity than MPC_NODE_KEYS says"
+        for call in (named.sign(record), named.generate("secp256k1"), named.recover("ed25519")):
+            with pytest.raises(UntrustedNode, match=f"^{said}$") as refused:
+                await call
+            assert refused.value.status == 500
+        named.transport.hook = None
+        await named.sign(record)  # nothing is lost
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_another_identity_than_at_first(party):
-    async def test():
-        async with House() as house:
-            record = await house.generate("ed25519")
-            house.transport.hook = impostor(party)
-            said = f"^The {ROLES[party]} has another identity than when this node first met it; "
-            for making in (house.recover("ed25519"), house.generate("secp256k1")):
-                with pytest.raises(UntrustedNode, match=said):
-                    await making
-            await house.sign(record)  # with the seal keys that are known
-            house.transport.hook = None
-            await house.sign(await house.recover("ed25519"))
-
-    asyncio.run(test())
+async def test_another_identity_than_at_first(party):
+    async with House() as house:
+        record = await house.generate("ed25519")
+        house.transport.hook = impostor(party)
+        said = f"^The {ROLES[party]} has another identity than when this node first met it; "
+        for making in (house.recover("ed25519"), house.generate("secp256k1")):
+            with pytest.raises(UntrustedNode, match=said):
+                await making
+        await house.sign(record)  # with the seal keys that are known
+        house.transport.hook = None
+        await house.sign(await house.recover("ed25519"))
 
 
-def test_both_at_once_for_each_other():
-    async def test():
-        async with House() as house:
-            known = identities(house)
-            swapped = {OPERATOR: known[INSTITUTION], INSTITUTION: known[OPERATOR]}
-            with pytest.raises(UntrustedNode):
-                await House(house.gateway, identities=swapped).generate("ed25519")
-
-    asyncio.run(test())
+async def test_both_at_once_for_each_other():
+    async with House() as house:
+        known = identities(house)
+        swapped = {OPERATOR: known[INSTITUTION], INSTITUTION: known[OPERATOR]}
+        with pytest.raises(UntrustedNode):
+            await House(house.gateway, identities=swapped).generate("ed25519")
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -143,15 +131,12 @@ def test_a_seal_key_that_has_been_replaced(party):
 
 @pytest.mark.parametrize("pinned", [True, False])
 @pytest.mark.parametrize("change", [{"seal_key": bytes(32)}, {"signature": bytes(64)}])
-def test_a_seal_key_of_somebody_elses(pinned, change):
-    async def test():
-        async with House() as house:
-            asked = House(house.gateway, identities=identities(house) if pinned else None)
-            asked.transport.hook = showing(INSTITUTION, **change)
-            said = "^The institution's seal key does not bear its identity's signature$"
-            with pytest.raises(UntrustedNode, match=said):
-                await asked.generate("ed25519")
-            asked.transport.hook = None
+async def test_a_seal_key_of_somebody_elses(pinned, change):
+    async with House() as house:
+        asked = House(house.gateway, identities=identities(house) if pinned else None)
+        asked.transport.hook = showing(INSTITUTION, **change)
+        said = "^The institution's seal key does not bear its identity's signature$"
+        with pytest.raises(UntrustedNode, match=said):
             await asked.generate("ed25519")
-
-    asyncio.run(test())
+        asked.transport.hook = None
+        await asked.generate("ed25519")

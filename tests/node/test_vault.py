@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
@@ -18,25 +17,15 @@ from mpcsim.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_sha
 from node.checks import SealedShare
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.models import KeyShareRecord
-from node.settings import Settings
 from node.timing import Timing
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
 
 CURVES = ("secp256k1", "ed25519")
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
-NODES = "nodes"
 
 
 both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 """The first message goes with the request that opens the vault, or comes after it."""
-
-
-def run(test: Callable[[House], Coroutine[Any, Any, None]], *, early: bool = True) -> None:
-    async def whole() -> None:
-        async with House(settings=Settings(early_requests=early)) as house:
-            await test(house)
-
-    asyncio.run(whole())
 
 
 async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
@@ -72,112 +61,69 @@ def flipped(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_altered_authentication_keys(party: PartyId) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        keys = SecretStore.from_text(record.secret_store).auth_keys
-        bad = altered(record, auth_keys={**keys, party: flipped(keys[party])})
-        assert await failing(BadRequest, house.sign(bad)) == "Invalid secret_store"
-        assert not await matches(house, bad, PASSWORD)
-        await house.sign(record)
-
-    run(test)
-
-
-@pytest.mark.parametrize("party", MPC_NODES)
-def test_altered_identities(party: PartyId) -> None:
+async def test_altered_identities(party: PartyId, house: House) -> None:
     """Nothing is asked for with such a store."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        known = SecretStore.from_text(record.secret_store).identities
-        assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
-        bad = altered(record, identities={**known, party: flipped(known[party])})
-        house.transport.seen.clear()
-        said = await failing(BadRequest, house.sign(bad))
-        role = ROLES[party]
-        assert said == f"Invalid secret_store: it names another {role} than this node knows"
-        assert not await matches(house, bad, PASSWORD)
-        assert house.transport.seen == []
-        await house.sign(record)
-
-    run(test)
+    record = await house.generate("ed25519")
+    known = SecretStore.from_text(record.secret_store).identities
+    assert known == {j: hello.identity for j, hello in (await house.client.nodes()).items()}
+    bad = altered(record, identities={**known, party: flipped(known[party])})
+    house.transport.seen.clear()
+    said = await failing(BadRequest, house.sign(bad))
+    role = ROLES[party]
+    assert said == f"Invalid secret_store: it names another {role} than this node knows"
+    assert not await matches(house, bad, PASSWORD)
+    assert house.transport.seen == []
+    await house.sign(record)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(party: PartyId) -> None:
+async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
+    party: PartyId, house: House
+) -> None:
     """A gateway that puts itself in the place of one, after the key was made."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        known = await house.client.nodes()
-        false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
-        house.client._nodes = {**known, party: false}
-        house.transport.seen.clear()
-        said = await failing(BadRequest, house.sign(record))
-        assert said.endswith(f"it names another {ROLES[party]} than this node knows")
-        assert house.transport.seen == []
-
-    run(test)
-
-
-@both_ways
-def test_an_identity_altered_together_with_what_the_node_knows(early: bool) -> None:
-    """The database and the gateway agree on it: the key derivation does not."""
-
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        known = await house.client.nodes()
-        false = {j: replace(hello, identity=bytes(32)) for j, hello in known.items()}
-        house.client._nodes = false
-        identities, check = {j: known[j].identity for j in MPC_NODES}, house.client._records.check
-
-        def believed(signed: bytes, _: Any, user_id: str, **which: Any) -> Any:
-            return check(signed, identities, user_id, **which)
-
-        house.client._records.check = believed  # type: ignore[method-assign]
-        bad = altered(record, identities=dict.fromkeys(MPC_NODES, bytes(32)))
-        said = await failing(BadRequest, house.sign(bad))
-        assert said == "Invalid encrypted_share: it does not open with this secret_store"
-        assert early or "sign" not in house.transport.seen
-
-    run(test, early=early)
+    record = await house.generate("ed25519")
+    known = await house.client.nodes()
+    false = replace(known[party], identity=bytes(32), seal_key=bytes(32))
+    house.client._nodes = {**known, party: false}
+    house.transport.seen.clear()
+    said = await failing(BadRequest, house.sign(record))
+    assert said.endswith(f"it names another {ROLES[party]} than this node knows")
+    assert house.transport.seen == []
 
 
 # ---------------------------------------------------------------------- strangers
 
 
 @both_ways
-def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool) -> None:
+async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house: House) -> None:
     """Whoever has it has the keys that authenticate: the halves still have to belong to it."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        store = SecretStore.from_text(record.secret_store)
-        caller, nodes = house.caller(), await house.client.nodes()
-        made = seal_share(
-            b"anything",
-            pw_key=bytes(32),
-            salt=store.salt,
-            cost=CHEAP,
-            key_id=store.key_id,
-            curve="ed25519",
-            user_id=caller.claims.user_id,
-            node_keys={j: hello.seal_key for j, hello in nodes.items()},
-            auth_keys=store.auth_keys,
-            identities=store.identities,
-            rng=SystemRng(),
-        )
-        forged = SecretStore.from_text(made[1])
-        for party in MPC_NODES:
-            mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
-            said = await failing(BadRequest, house.sign(mixed))
-            assert said == "Invalid encrypted_share: it does not open with this secret_store"
-        theirs = record.model_copy(update={"encrypted_share": made[0], "secret_store": made[1]})
-        assert await failing(BadRequest, house.sign(theirs)) == "Invalid encrypted_share"
-        assert early or "sign" not in house.transport.seen
-
-    run(test, early=early)
+    record = await house.generate("ed25519")
+    store = SecretStore.from_text(record.secret_store)
+    caller, nodes = house.caller(), await house.client.nodes()
+    made = seal_share(
+        b"anything",
+        pw_key=bytes(32),
+        salt=store.salt,
+        cost=CHEAP,
+        key_id=store.key_id,
+        curve="ed25519",
+        user_id=caller.claims.user_id,
+        node_keys={j: hello.seal_key for j, hello in nodes.items()},
+        auth_keys=store.auth_keys,
+        identities=store.identities,
+        rng=SystemRng(),
+    )
+    forged = SecretStore.from_text(made[1])
+    for party in MPC_NODES:
+        mixed = altered(record, halves={**store.halves, party: forged.halves[party]})
+        said = await failing(BadRequest, house.sign(mixed))
+        assert said == "Invalid encrypted_share: it does not open with this secret_store"
+    theirs = record.model_copy(update={"encrypted_share": made[0], "secret_store": made[1]})
+    assert await failing(BadRequest, house.sign(theirs)) == "Invalid encrypted_share"
+    assert early or "sign" not in house.transport.seen
 
 
 # ---------------------------------------------------------------------- a gateway that meddles
@@ -200,178 +146,112 @@ def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
 
 @pytest.mark.few(1)
 @both_ways
-def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("secp256k1")
-        own = SealKey.fresh(SystemRng()).public
+async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
+    early: bool, house: House
+) -> None:
+    record = await house.generate("secp256k1")
+    own = SealKey.fresh(SystemRng()).public
 
-        def opening(body: bytes) -> bytes:
-            return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
+    def opening(body: bytes) -> bytes:
+        return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()
 
-        def signing(body: bytes) -> bytes:
-            asked = wire.Sign.from_bytes(body)
-            assert asked.vault is not None
-            return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
+    def signing(body: bytes) -> bytes:
+        asked = wire.Sign.from_bytes(body)
+        assert asked.vault is not None
+        return replace(asked, vault=replace(asked.vault, reply_key=own)).to_bytes()
 
-        meddling(house, *(("sign", signing) if early else ("open", opening)))
-        assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
-
-    run(test, early=early)
+    meddling(house, *(("sign", signing) if early else ("open", opening)))
+    assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
 
 
-def test_a_password_is_tried_on_no_store_but_ours() -> None:
+async def test_a_password_is_tried_on_no_store_but_ours(house: House) -> None:
     """Neither on one that was altered, nor on one of a node that spends more on it."""
 
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        salt = SecretStore.from_text(record.secret_store).salt
-        assert await matches(house, altered(record, salt=flipped(salt)), PASSWORD) is False
-        assert await matches(house, record, PASSWORD)
-        house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
-        assert not await matches(house, await house.recover("ed25519"), PASSWORD)
-
-    run(test)
+    record = await house.generate("ed25519")
+    salt = SecretStore.from_text(record.secret_store).salt
+    assert await matches(house, altered(record, salt=flipped(salt)), PASSWORD) is False
+    assert await matches(house, record, PASSWORD)
+    house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
+    assert not await matches(house, await house.recover("ed25519"), PASSWORD)
 
 
 @both_ways
-def test_parts_of_the_vault_key_that_are_damaged_open_nothing(early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
+async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
+    early: bool, house: House
+) -> None:
+    record = await house.generate("ed25519")
 
-        def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
-            return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
+    def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
+        return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
 
-        async def damage(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            if name == "open":
-                return replace(
-                    reply, body=damaged(wire.VaultOpened.from_bytes(reply.body)).to_bytes()
-                )
-            begun = wire.Signing.from_bytes(reply.body)
-            assert begun.vault is not None
-            return replace(reply, body=replace(begun, vault=damaged(begun.vault)).to_bytes())
+    async def damage(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        if name == "open":
+            return replace(reply, body=damaged(wire.VaultOpened.from_bytes(reply.body)).to_bytes())
+        begun = wire.Signing.from_bytes(reply.body)
+        assert begun.vault is not None
+        return replace(reply, body=replace(begun, vault=damaged(begun.vault)).to_bytes())
 
-        house.transport.hook = on("sign" if early else "open", damage)
-        said = await failing(UntrustedNode, house.sign(record))
-        assert said == "The MPC nodes' parts of the vault key are damaged"
-
-    run(test, early=early)
+    house.transport.hook = on("sign" if early else "open", damage)
+    said = await failing(UntrustedNode, house.sign(record))
+    assert said == "The MPC nodes' parts of the vault key are damaged"
 
 
-def test_a_message_that_no_session_takes_begins_none() -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
-        assert said.startswith("MPC session cannot begin: message of 65537 bytes")
-        assert "sign" not in house.transport.seen
-
-    run(test)
+async def test_a_message_that_no_session_takes_begins_none(house: House) -> None:
+    record = await house.generate("ed25519")
+    said = await failing(ApiError, house.sign(record, bytes(wire.MAX_MESSAGE_BYTES + 1)))
+    assert said.startswith("MPC session cannot begin: message of 65537 bytes")
+    assert "sign" not in house.transport.seen
 
 
 @pytest.mark.few(2)
 @both_ways
 @pytest.mark.parametrize("curve", CURVES)
-def test_a_gateway_that_has_something_else_signed(curve: str, early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate(curve)
+async def test_a_gateway_that_has_something_else_signed(
+    curve: str, early: bool, house: House
+) -> None:
+    record = await house.generate(curve)
 
-        def alter(body: bytes) -> bytes:
-            return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
+    def alter(body: bytes) -> bytes:
+        return replace(wire.Sign.from_bytes(body), message=b"\1" * 32).to_bytes()
 
-        meddling(house, "sign", alter)
-        if early:
-            assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
-            return
-        said = await failing(Upstream, house.sign(record))
-        assert said == (
-            "Upstream returned 400 Bad Request: the operator takes this for no request of whoever"
-            " holds the client's share"
-        )
-
-    run(test, early=early)
+    meddling(house, "sign", alter)
+    if early:
+        assert await failing(BadRequest, house.sign(record)) == "Invalid secret_store"
+        return
+    said = await failing(Upstream, house.sign(record))
+    assert said == (
+        "Upstream returned 400 Bad Request: the operator takes this for no request of whoever"
+        " holds the client's share"
+    )
 
 
 # ---------------------------------------------------------------------- restarts
 
 
-@both_ways
-def test_after_a_restart_a_request_is_made_anew(early: bool) -> None:
-    async def test(house: House) -> None:
-        record = await house.generate("ed25519")
-        for party in MPC_NODES:
-            house.gateway.links[party].node.restart()
-            house.transport.seen.clear()
-            await house.sign(record)
-            one_step, two_steps = ["sign", NODES, "sign"], ["open", NODES, "open", "sign"]
-            assert house.transport.seen == (one_step if early else two_steps)
-
-    run(test, early=early)
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("signer", [None, "operator", "institution"])
-def test_a_restart_between_opening_and_signing(curve: str, signer: str | None) -> None:
-    async def test(house: House) -> None:
-        async def restart(name: str, go_on: Pass) -> Reply:
-            for link in house.gateway.links.values():
-                link.node.restart()
-            return await go_on()
-
-        record = await house.generate(curve)
-        house.transport.hook = on("sign", restart)
-        house.transport.seen.clear()
-        await house.sign(record, signer=signer)
-        assert house.transport.seen[:4] == ["open", "sign", NODES, "sign"]
-        house.transport.seen.clear()
-        await house.sign(record)
-        assert NODES not in house.transport.seen
-
-    run(test, early=False)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("verb", "early"), [("open", False), ("sign", False), ("sign", True)])
-def test_a_node_that_is_started_anew_again_and_again(verb: str, early: bool) -> None:
+async def test_a_node_that_is_started_anew_again_and_again(
+    verb: str, early: bool, house: House
+) -> None:
     """Whoever asks is told, after one more try."""
 
-    async def test(house: House) -> None:
-        async def restart(name: str, go_on: Pass) -> Reply:
-            if name == verb:
-                house.gateway.links[OPERATOR].node.restart()
-            return await go_on()
+    async def restart(name: str, go_on: Pass) -> Reply:
+        if name == verb:
+            house.gateway.links[OPERATOR].node.restart()
+        return await go_on()
 
-        record = await house.generate("ed25519")
-        house.transport.hook = restart
-        house.transport.seen.clear()
-        said = await failing(AnotherBoot, house.sign(record))
-        assert said == (
-            "Upstream returned 412 Precondition Failed: the operator's MPC node has another"
-            " boot than this is for"
-        )
-        assert house.transport.seen.count(verb) == 2
-        house.transport.hook = None
-        await house.sign(record)
-
-    run(test, early=early)
+    record = await house.generate("ed25519")
+    house.transport.hook = restart
+    house.transport.seen.clear()
+    said = await failing(AnotherBoot, house.sign(record))
+    assert said == (
+        "Upstream returned 412 Precondition Failed: the operator's MPC node has another "
+        "boot than this is for"
+    )
+    assert house.transport.seen.count(verb) == 2
+    house.transport.hook = None
+    await house.sign(record)
 
 
 # ---------------------------------------------------------------------- passwords
-
-
-def test_a_password_is_one_however_its_letters_are_spelt() -> None:
-    async def test(house: House) -> None:
-        for made, asked in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
-            name = f"user of {made!a}"
-            caller = house.caller(name)
-            record = await house.wallet.generate(caller, "ed25519", made, Timing())
-            sealed = stored_share(record)
-            for word in (made, asked):
-                found = await house.wallet.public_key(
-                    caller, sealed, password=word, timing=Timing()
-                )
-                assert found.public_key == record.public_key
-            with pytest.raises(BadRequest, match="Invalid password"):
-                await house.wallet.public_key(caller, sealed, password="cafe", timing=Timing())
-
-    run(test)

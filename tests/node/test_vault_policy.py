@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
-from mpcsim import Network
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
@@ -19,11 +16,10 @@ from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.statements import ATTESTED_S, Attest, SignedAttestation, signed_by
 from mpcsim.vault import ReplyKey, SecretStore
 from node.errors import ApiError, BadRequest, Upstream
-from node.local import LocalService
 from node.settings import Settings, SettingsError
 from node.timing import Timing
 from tests.helpers.gateway import CURVES
-from tests.node.wallets import CHEAP, PASSWORD, House
+from tests.node.wallets import House
 
 HASH = bytes(range(32))
 SIGNER = Settings(vault_policy="signer")
@@ -41,15 +37,17 @@ class Clock:
         return self.now
 
 
-def anew(test: Callable[[House, Clock], Awaitable[None]], settings: Settings = SIGNER) -> None:
-    """Run ``test(house, clock)`` on a gateway of its own."""
-    clock = Clock()
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
 
-    async def run() -> None:
-        async with House(settings=settings, now=clock, clock=clock) as house:
-            await test(house, clock)
 
-    asyncio.run(run())
+@pytest.fixture
+def house(request: pytest.FixtureRequest, clock: Clock) -> House:
+    """With the test's ``settings``, if it is given any."""
+    given = "settings" in request.fixturenames
+    settings = request.getfixturevalue("settings") if given else SIGNER
+    return House(settings=settings, now=clock, clock=clock)
 
 
 async def failing(error: type[ApiError], call: Any) -> str:
@@ -66,165 +64,111 @@ async def told(house: House) -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
 @pytest.mark.parametrize("curve", CURVES)
-def test_each_mpc_node_signs_while_the_other_is_away(curve: str, settings: Settings) -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate(curve)
-        await house.sign(record, HASH, signer="operator")
-        await told(house)
-        for away, there in ((OPERATOR, "institution"), (INSTITUTION, "operator")):
-            house.gateway.links[away].down = True
-            await house.sign(record, HASH, signer=there)
-            await house.sign(record, HASH)  # whoever is there
-            assert await house.wallet.validate_share(
-                house.caller(),
-                encrypted_share=record.encrypted_share,
-                secret_store=record.secret_store,
-                timing=Timing(),
-            )
-            house.gateway.links[away].down = False
-
-    anew(test, settings)
+async def test_each_mpc_node_signs_while_the_other_is_away(
+    curve: str, settings: Settings, house: House, clock: Clock
+) -> None:
+    record = await house.generate(curve)
+    await house.sign(record, HASH, signer="operator")
+    await told(house)
+    for away, there in ((OPERATOR, "institution"), (INSTITUTION, "operator")):
+        house.gateway.links[away].down = True
+        await house.sign(record, HASH, signer=there)
+        await house.sign(record, HASH)  # whoever is there
+        assert await house.wallet.validate_share(
+            house.caller(),
+            encrypted_share=record.encrypted_share,
+            secret_store=record.secret_store,
+            timing=Timing(),
+        )
+        house.gateway.links[away].down = False
 
 
 @pytest.mark.parametrize("settings", [SIGNER, IN_TWO_STEPS], ids=["early", "two steps"])
-def test_for_an_hour(settings: Settings) -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        await house.sign(record, HASH)
-        house.gateway.links[INSTITUTION].down = True
-        clock.now += AN_HOUR_S - 1
-        await house.sign(record, HASH)
-        clock.now += 2
-        assert await failing(Upstream, house.sign(record, HASH)) == (
-            "Upstream returned 424 Failed Dependency: the operator has not heard from the "
-            "institution within an hour which keys are suspended"
-        )
-        house.gateway.links[INSTITUTION].down = False
-        await house.sign(record, HASH)
-
-    anew(test, settings)
+async def test_for_an_hour(settings: Settings, house: House, clock: Clock) -> None:
+    record = await house.generate("ed25519")
+    await house.sign(record, HASH)
+    house.gateway.links[INSTITUTION].down = True
+    clock.now += AN_HOUR_S - 1
+    await house.sign(record, HASH)
+    clock.now += 2
+    assert await failing(Upstream, house.sign(record, HASH)) == (
+        "Upstream returned 424 Failed Dependency: the operator has not heard from the "
+        "institution within an hour which keys are suspended"
+    )
+    house.gateway.links[INSTITUTION].down = False
+    await house.sign(record, HASH)
 
 
-def test_a_restart_of_the_signer_does_not_cost_the_hour() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        await house.sign(record, HASH)
-        house.gateway.links[INSTITUTION].down = True
-        house.gateway.links[OPERATOR].node.restart()
-        await house.sign(record, HASH)
-
-    anew(test)
-
-
-def test_statements_are_made_every_minute_and_no_more_often() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        node = house.gateway.links[INSTITUTION].node
-        asked: list[str] = []
-        handle = node.handle
-
-        def noting(verb: str, grant: bytes, data: bytes) -> bytes:
-            asked.append(verb)
-            reply: bytes = handle(verb, grant, data)
-            return reply
-
-        node.handle = noting
-        for _ in range(3):
-            await house.sign(record, HASH, signer="operator")
-        await told(house)
-        assert sorted(asked) == ["attest", "hear"]
-        clock.now += 61
-        await house.sign(record, HASH, signer="operator")
-        await told(house)
-        assert sorted(asked) == ["attest", "attest", "hear", "hear"]
-
-    anew(test)
-
-
-def test_what_the_other_has_suspended_does_not_sign() -> None:
+async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: Clock) -> None:
     """The gateway's registry is not asked here: it could be corrupt."""
 
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        other = await house.generate("ed25519", "bob")
-        house.gateway.links[INSTITUTION].node._store.suspend(record.key_id, "seen cheating")
-        said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
-        assert "this key is suspended at the institution; recover it" in said
-        await house.sign(other, HASH, "bob", signer="operator")
-
-    anew(test)
+    record = await house.generate("ed25519")
+    other = await house.generate("ed25519", "bob")
+    house.gateway.links[INSTITUTION].node._store.suspend(record.key_id, "seen cheating")
+    said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
+    assert "this key is suspended at the institution; recover it" in said
+    await house.sign(other, HASH, "bob", signer="operator")
 
 
-def test_both_is_the_default_and_a_store_says_which() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        whole = SecretStore.from_text(record.secret_store)
-        assert (whole.whole, whole.version) == (True, 3)
-        assert SecretStore.from_text(whole.to_text()) == whole
-        house.wallet._whole = False  # the setting is about new vaults; the store about its own
-        await house.sign(record, HASH)
-        renewed = await house.recover("ed25519")
-        halves = SecretStore.from_text(renewed.secret_store)
-        assert (halves.whole, halves.version) == (False, 2)
-        await house.sign(renewed, HASH)
-
+async def test_both_is_the_default_and_a_store_says_which(house: House, clock: Clock) -> None:
     assert Settings().vault_policy == "both"
     assert Settings.from_environment({"VAULT_POLICY": "signer"}).vault_policy == "signer"
     with pytest.raises(SettingsError, match="VAULT_POLICY must be both or signer"):
         Settings.from_environment({"VAULT_POLICY": "neither"})
-    anew(test)
+
+    record = await house.generate("ed25519")
+    whole = SecretStore.from_text(record.secret_store)
+    assert (whole.whole, whole.version) == (True, 3)
+    assert SecretStore.from_text(whole.to_text()) == whole
+    house.wallet._whole = False  # the setting is about new vaults; the store about its own
+    await house.sign(record, HASH)
+    renewed = await house.recover("ed25519")
+    halves = SecretStore.from_text(renewed.secret_store)
+    assert (halves.whole, halves.version) == (False, 2)
+    await house.sign(renewed, HASH)
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(party: PartyId) -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        store = SecretStore.from_text(record.secret_store)
-        for changed in (replace(store, whole=False), store):
-            if changed is store:
-                house.wallet._whole = False
-                record = await house.recover("ed25519")
-                changed = replace(SecretStore.from_text(record.secret_store), whole=True)
-            sealed = replace(changed).to_text()
-            said = await failing(BadRequest, house.sign(record, secret_store=sealed))
-            assert said == "Invalid secret_store"
-        await house.sign(record)
-
-    anew(test)
-
-
-def test_one_half_is_not_asked_for_alone() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        house.wallet._whole = False
-        record = await house.generate("ed25519")
-        store = SecretStore.from_text(record.secret_store)
-        key, token = bytes.fromhex(record.key_id), house.caller().token
-        one = {OPERATOR: store.halves[OPERATOR]}
-        public = ReplyKey(SystemRng()).public
-        for halves, whole in ((one, 0), (store.halves, 1), ({}, 1), ({}, 0)):
-            body = wire.OpenVault(key, public, halves, {}, whole)
-            assert await failing(BadRequest, house.client.open(token, body)) == (
-                "Invalid secret_store"
-            )
-
-    anew(test)
+async def test_a_whole_does_not_pass_for_a_half_nor_a_half_for_a_whole(
+    party: PartyId, house: House, clock: Clock
+) -> None:
+    record = await house.generate("ed25519")
+    store = SecretStore.from_text(record.secret_store)
+    for changed in (replace(store, whole=False), store):
+        if changed is store:
+            house.wallet._whole = False
+            record = await house.recover("ed25519")
+            changed = replace(SecretStore.from_text(record.secret_store), whole=True)
+        sealed = replace(changed).to_text()
+        said = await failing(BadRequest, house.sign(record, secret_store=sealed))
+        assert said == "Invalid secret_store"
+    await house.sign(record)
 
 
-def test_who_signs_opens_its_part() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        store = SecretStore.from_text(record.secret_store)
-        key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
-        proof = wire.UseProof(bytes(16), bytes(32))
-        for party in MPC_NODES:
-            vault = wire.Vault(public, {party: store.halves[party]}, {}, 1)
-            signer = next(j for j in MPC_NODES if j != party)
-            body = wire.Sign(bytes(32), key, signer, HASH, (), (), proof, vault)
-            said = await failing(BadRequest, house.client.sign(house.caller().token, body))
-            assert said == "Invalid secret_store"
-            assert not house.gateway.gateway.sessions._sessions
+async def test_one_half_is_not_asked_for_alone(house: House, clock: Clock) -> None:
+    house.wallet._whole = False
+    record = await house.generate("ed25519")
+    store = SecretStore.from_text(record.secret_store)
+    key, token = bytes.fromhex(record.key_id), house.caller().token
+    one = {OPERATOR: store.halves[OPERATOR]}
+    public = ReplyKey(SystemRng()).public
+    for halves, whole in ((one, 0), (store.halves, 1), ({}, 1), ({}, 0)):
+        body = wire.OpenVault(key, public, halves, {}, whole)
+        assert await failing(BadRequest, house.client.open(token, body)) == ("Invalid secret_store")
 
-    anew(test)
+
+async def test_who_signs_opens_its_part(house: House, clock: Clock) -> None:
+    record = await house.generate("ed25519")
+    store = SecretStore.from_text(record.secret_store)
+    key, public = bytes.fromhex(record.key_id), ReplyKey(SystemRng()).public
+    proof = wire.UseProof(bytes(16), bytes(32))
+    for party in MPC_NODES:
+        vault = wire.Vault(public, {party: store.halves[party]}, {}, 1)
+        signer = next(j for j in MPC_NODES if j != party)
+        body = wire.Sign(bytes(32), key, signer, HASH, (), (), proof, vault)
+        said = await failing(BadRequest, house.client.sign(house.caller().token, body))
+        assert said == "Invalid secret_store"
+        assert not house.gateway.gateway.sessions._sessions
 
 
 # ---------------------------------------------------------------------- statements
@@ -236,121 +180,95 @@ def heard(house: House, said: SignedAttestation) -> None:
     link.node.handle("hear", link.grant(Scope("hear")), said.to_bytes())
 
 
-def test_statements_that_are_not_the_others() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
-        reply = node.handle("attest", link.grant(Scope("attest")), Attest().to_bytes())
-        true = SignedAttestation.from_bytes(reply)
-        assert signed_by(node.hello().identity, true.statement, true.signature)
-        mine = house.gateway.links[OPERATOR].node._attestations.made()
-        forged = replace(true.statement, at_ms=true.statement.at_ms + 1)
-        for bad in (
-            mine,
-            replace(true, signature=mine.signature),
-            replace(true, statement=forged),
-            replace(mine, statement=replace(mine.statement, party=INSTITUTION)),
-        ):
-            with pytest.raises(Refused, match="this is no statement of the institution"):
-                heard(house, bad)
-        of_another = replace(true.statement, party=OPERATOR)
+async def test_statements_that_are_not_the_others(house: House, clock: Clock) -> None:
+    record = await house.generate("ed25519")
+    link, node = house.gateway.links[INSTITUTION], house.gateway.links[INSTITUTION].node
+    reply = node.handle("attest", link.grant(Scope("attest")), Attest().to_bytes())
+    true = SignedAttestation.from_bytes(reply)
+    assert signed_by(node.hello().identity, true.statement, true.signature)
+    mine = house.gateway.links[OPERATOR].node._attestations.made()
+    forged = replace(true.statement, at_ms=true.statement.at_ms + 1)
+    for bad in (
+        mine,
+        replace(true, signature=mine.signature),
+        replace(true, statement=forged),
+        replace(mine, statement=replace(mine.statement, party=INSTITUTION)),
+    ):
         with pytest.raises(Refused, match="this is no statement of the institution"):
-            heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
-        early = replace(true.statement, at_ms=int((clock.now + 3600) * 1000))
-        with pytest.raises(Refused, match="from the future"):
-            heard(house, SignedAttestation(early, node._identity.sign(early)))
-        operator = house.gateway.links[OPERATOR].node._attestations
-        with pytest.raises(NodeFailed, match="has not heard"):
-            operator.check(bytes.fromhex(record.key_id))
-        heard(house, true)
+            heard(house, bad)
+    of_another = replace(true.statement, party=OPERATOR)
+    with pytest.raises(Refused, match="this is no statement of the institution"):
+        heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
+    early = replace(true.statement, at_ms=int((clock.now + 3600) * 1000))
+    with pytest.raises(Refused, match="from the future"):
+        heard(house, SignedAttestation(early, node._identity.sign(early)))
+    operator = house.gateway.links[OPERATOR].node._attestations
+    with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))
+    heard(house, true)
+    operator.check(bytes.fromhex(record.key_id))
 
-    anew(test)
 
-
-def test_clocks_that_were_ahead() -> None:
+async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:
     """What was said then does not count for longer, and gives way to what is said now."""
-
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        clock.now += 86_400
-        await house.sign(record, HASH)
-        await told(house)
-        clock.now -= 86_400
-        operator = house.gateway.links[OPERATOR].node
-        said = await failing_at(operator, bytes.fromhex(record.key_id))
-        assert "has not heard from the institution within an hour" in said
-        heard(house, house.gateway.links[INSTITUTION].node._attestations.made())
-        operator._attestations.check(bytes.fromhex(record.key_id))
 
     async def failing_at(node: Any, key: bytes) -> str:
         with pytest.raises(NodeFailed) as caught:
             node._attestations.check(key)
         return str(caught.value)
 
-    anew(test)
+    record = await house.generate("ed25519")
+    clock.now += 86_400
+    await house.sign(record, HASH)
+    await told(house)
+    clock.now -= 86_400
+    operator = house.gateway.links[OPERATOR].node
+    said = await failing_at(operator, bytes.fromhex(record.key_id))
+    assert "has not heard from the institution within an hour" in said
+    heard(house, house.gateway.links[INSTITUTION].node._attestations.made())
+    operator._attestations.check(bytes.fromhex(record.key_id))
 
 
-def test_what_was_said_is_carried_while_nothing_new_can_be_said() -> None:
+async def test_what_was_said_is_carried_while_nothing_new_can_be_said(
+    house: House, clock: Clock
+) -> None:
     """The institution is there, but cannot list what is suspended."""
 
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        await house.sign(record, HASH)
-        await told(house)
+    record = await house.generate("ed25519")
+    await house.sign(record, HASH)
+    await told(house)
 
-        def unable() -> Any:
-            raise NodeFailed(503, "too many", INSTITUTION)
+    def unable() -> Any:
+        raise NodeFailed(503, "too many", INSTITUTION)
 
-        house.gateway.links[INSTITUTION].node._attestations.made = unable
-        house.gateway.links[OPERATOR].node.restart()
-        await house.sign(record, HASH)
-
-    anew(test)
+    house.gateway.links[INSTITUTION].node._attestations.made = unable
+    house.gateway.links[OPERATOR].node.restart()
+    await house.sign(record, HASH)
 
 
-def test_an_older_statement_does_not_take_the_place_of_a_newer_one() -> None:
-    async def test(house: House, clock: Clock) -> None:
-        record = await house.generate("ed25519")
-        node = house.gateway.links[INSTITUTION].node
-        before = node._attestations.made()
-        clock.now += 10
+async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
+    house: House, clock: Clock
+) -> None:
+    record = await house.generate("ed25519")
+    node = house.gateway.links[INSTITUTION].node
+    before = node._attestations.made()
+    clock.now += 10
+    node._store.suspend(record.key_id, "seen cheating")
+    heard(house, node._attestations.made())
+    heard(house, before)
+    with pytest.raises(Refused, match="suspended at the institution"):
+        house.gateway.links[OPERATOR].node._attestations.check(bytes.fromhex(record.key_id))
+
+
+async def test_more_suspended_keys_than_a_statement_can_name(
+    monkeypatch: pytest.MonkeyPatch, house: House, clock: Clock
+) -> None:
+    node = house.gateway.links[INSTITUTION].node
+    records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
+    for record in records:
         node._store.suspend(record.key_id, "seen cheating")
-        heard(house, node._attestations.made())
-        heard(house, before)
-        with pytest.raises(Refused, match="suspended at the institution"):
-            house.gateway.links[OPERATOR].node._attestations.check(bytes.fromhex(record.key_id))
-
-    anew(test)
-
-
-def test_more_suspended_keys_than_a_statement_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(house: House, clock: Clock) -> None:
-        node = house.gateway.links[INSTITUTION].node
-        records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
-        for record in records:
-            node._store.suspend(record.key_id, "seen cheating")
-        monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 3)
-        assert len(node._attestations.made().statement.suspended) == 3
-        monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 2)
-        with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
-            node._attestations.made()
-
-    anew(test)
-
-
-def test_what_the_setting_buys() -> None:
-    """From Seoul over LTE, the institution in Frankfurt: nobody waits for its half any more."""
-    network = Network.preset("seoul", institution="frankfurt", access="lte")
-    found = {}
-    for policy in ("both", "signer"):
-        settings = Settings(waas_api_url="http://gateway", vault_policy=policy)
-        with LocalService(network, seed=1, cost=CHEAP, settings=settings) as service:
-            alice = service.user("alice")
-            new = {"curve": "ed25519", "password": PASSWORD}
-            order = {**alice.post("/v3/wallet/generate", json=new).json(), "message": "00" * 32}
-            alice.post("/v3/wallet/sign", json=order)
-            call = partial(alice.post, "/v3/wallet/sign", json=order)
-            found[policy] = service.repeat(call, 50).p50.ms
-    assert found["signer"] < 40
-    assert found["both"] > 200
+    monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 3)
+    assert len(node._attestations.made().statement.suspended) == 3
+    monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 2)
+    with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
+        node._attestations.made()

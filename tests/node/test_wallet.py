@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Coroutine
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +37,6 @@ from node.checks import SealedShare, opened_share
 from node.errors import (
     ApiError,
     BadRequest,
-    Conflict,
     NotFound,
     OutcomeUnknown,
     UntrustedNode,
@@ -46,8 +44,6 @@ from node.errors import (
     UpstreamTimeout,
 )
 from node.models import KeyShareRecord
-from node.sessions import Caller
-from node.settings import Settings
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
 from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
@@ -89,16 +85,6 @@ def records(stored: tuple[Any, dict[str, KeyShareRecord]]) -> dict[str, KeyShare
     return stored[1]
 
 
-def anew(test: Any, **options: Any) -> None:
-    """Run ``test(house)`` on a gateway of its own."""
-
-    async def run() -> None:
-        async with House(**options) as house:
-            await test(house)
-
-    asyncio.run(run())
-
-
 async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
     with pytest.raises(error) as caught:
         await call
@@ -107,19 +93,6 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 
 
 # ---------------------------------------------------------------------- signing
-
-
-@pytest.mark.parametrize("signer", [None, "operator", "institution"])
-@pytest.mark.parametrize("curve", CURVES)
-async def test_signatures_hold(curve, signer, house, records):
-    signature = await house.sign(records[curve], HASH, signer=signer)
-    check(curve, records[curve].public_key, HASH, signature)
-
-
-async def test_ed25519_signs_messages_of_any_length(house, records):
-    for message in (b"x", bytes(wire.MAX_MESSAGE_BYTES)):
-        signature = await house.sign(records["ed25519"], message)
-        check("ed25519", records["ed25519"].public_key, message, signature)
 
 
 @pytest.mark.parametrize("early", [True, False])
@@ -143,28 +116,25 @@ async def test_round_trips(curve, requests, early, house, records):
 @pytest.mark.parametrize(
     ("verb", "early"), [("sign", False), ("exchange", False), ("exchange", True)]
 )
-def test_the_institution_signs_when_the_operator_is_down(verb, early):
+async def test_the_institution_signs_when_the_operator_is_down(verb, early, house):
     """Once the vault is open: that takes both."""
 
-    async def test(house: House) -> None:
-        async def fail(name: str, go_on: Pass) -> Reply:
-            house.gateway.links[OPERATOR].down = True
-            return await go_on()
+    async def fail(name: str, go_on: Pass) -> Reply:
+        house.gateway.links[OPERATOR].down = True
+        return await go_on()
 
-        record = await house.generate("secp256k1")
-        house.transport.hook = on(verb, fail)
-        house.transport.seen.clear()
-        check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-        assert house.transport.seen.count("sign") == 2
+    record = await house.generate("secp256k1")
+    house.transport.hook = on(verb, fail)
+    house.transport.seen.clear()
+    check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
+    assert house.transport.seen.count("sign") == 2
 
-        house.gateway.links[OPERATOR].down = False
-        house.transport.hook = on("sign", fail)
-        said = await failing(Upstream, house.sign(record, signer="operator"))
-        assert said == (
-            "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
-        )
-
-    anew(test, settings=Settings(early_requests=early))
+    house.gateway.links[OPERATOR].down = False
+    house.transport.hook = on("sign", fail)
+    said = await failing(Upstream, house.sign(record, signer="operator"))
+    assert said == (
+        "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
+    )
 
 
 @pytest.mark.few(1)
@@ -221,32 +191,6 @@ async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_tr
     house.transport.hook = on("sign", fail)
     await failing(Upstream, house.sign(records["ed25519"]))
     assert house.transport.seen.count("sign") == 1
-
-
-async def test_a_second_signer_is_refused_and_the_first_unharmed(house, records):
-    record = records["secp256k1"]
-    refused: list[str] = []
-
-    async def intrude(name: str, go_on: Pass) -> Reply:
-        house.transport.hook = None
-        refused.append(await failing(Upstream, house.sign(record)))
-        return await go_on()
-
-    house.transport.hook = on("exchange", intrude)
-    check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-    assert refused[0].startswith("Upstream returned 409 Conflict: ")
-    assert house.transport.seen.count("sign") == 2  # no other signer was asked
-
-
-async def test_many_sign_at_once(house, records):
-    others = [await house.generate("ed25519", f"user {n}") for n in range(4)]
-    signed = await asyncio.gather(
-        *(house.sign(other, name=f"user {n}") for n, other in enumerate(others)),
-        *(house.sign(record) for record in records.values()),
-    )
-    every = [*others, *records.values()]
-    for record, signature in zip(every, signed, strict=True):
-        check(record.curve, record.public_key, bytes(32), signature)
 
 
 async def test_changed_seal_keys_are_fetched_anew(house, records):
@@ -341,12 +285,6 @@ async def test_malformed_strings(field, text, house, records):
     assert house.transport.seen == []
 
 
-async def test_keys_that_are_not_the_callers(house, records):
-    for record in records.values():
-        unknown = await failing(NotFound, house.sign(record, key_id=64 * "0"))
-        assert await failing(NotFound, house.sign(record, name="mallory")) == unknown
-
-
 async def test_strings_that_do_not_belong_together(house, records):
     one, other = records["secp256k1"], records["ed25519"]
     stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
@@ -357,17 +295,6 @@ async def test_strings_that_do_not_belong_together(house, records):
     assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
     assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
     await failing(BadRequest, house.sign(one, b"short"))
-
-
-@pytest.mark.parametrize("curve", CURVES)
-async def test_generate_where_there_is_a_key(curve, monkeypatch, house, records):
-    stretched: list[object] = []
-    monkeypatch.setattr(node.password_key, "password_key", lambda *a: stretched.append(a))
-    said = await failing(Conflict, house.generate(curve))
-    assert said == f"{curve} key already exists for this user"
-    await settled(house)
-    assert house.transport.seen == ["nodes", "generate"]
-    assert not stretched
 
 
 async def test_recover_without_a_key(house, records):
@@ -398,81 +325,7 @@ async def test_public_keys(house, records):
         assert await failing(BadRequest, ask(PASSWORD, curve=curve)) == "Invalid curve"
 
 
-async def test_validations(house, records):
-    async def password(text: str, store: str, name: str = "alice") -> bool:
-        return await house.wallet.validate_password(
-            house.caller(name), password=text, secret_store=store, timing=Timing()
-        )
-
-    async def share(text: str, store: str, name: str = "alice") -> bool:
-        return await house.wallet.validate_share(
-            house.caller(name), encrypted_share=text, secret_store=store, timing=Timing()
-        )
-
-    one, other = records["secp256k1"], records["ed25519"]
-    assert await password(PASSWORD, one.secret_store)
-    assert not await password("wrong", one.secret_store)
-    assert not await password(PASSWORD, one.secret_store, "mallory")
-    assert await share(one.encrypted_share, one.secret_store)
-    assert not await share(other.encrypted_share, one.secret_store)
-    assert not await share(one.encrypted_share, one.secret_store, "mallory")
-    for at in range(4, len(one.secret_store) - 4, 7):
-        changed = "A" if one.secret_store[at] != "A" else "B"
-        damaged = one.secret_store[:at] + changed + one.secret_store[at + 1 :]
-        with suppress(BadRequest):  # not well-formed any more
-            assert not await password(PASSWORD, damaged)
-            assert not await share(one.encrypted_share, damaged)
-    for bad in ("", "AAAA"):
-        await failing(BadRequest, password(PASSWORD, bad))
-        await failing(BadRequest, share(one.encrypted_share, bad))
-        await failing(BadRequest, share(bad, one.secret_store))
-
-
-async def test_what_the_gateway_knows(house, records):
-    caller = house.caller()
-    assert (await house.wallet.user(caller)).username == "alice"
-    keys = {key.curve: key for key in (await house.wallet.keys(caller)).keys}
-    wallets = {w.key.curve: w for w in (await house.wallet.wallet_info(caller)).wallets}
-    for curve, record in records.items():
-        assert keys[curve].key_id == record.key_id
-        assert keys[curve].public_key == wallets[curve].key.public_key == record.public_key
-    assert wallets["secp256k1"].address.keys() == {"evm", "btc", "aptos", "tron", "xrp"}
-    assert wallets["ed25519"].address.keys() == {"solana"}
-    key_id = records["ed25519"].key_id
-    assert (await house.wallet.key_token(caller, key_id)).key_id == key_id
-    assert (await house.wallet.keys(house.caller("bob"))).keys == []
-
-
 # ---------------------------------------------------------------------- recovery
-
-
-@pytest.mark.parametrize("curve", CURVES)
-async def test_recovery(curve, house):
-    old = await house.generate(curve)
-    new = await house.recover(curve)
-    assert new.public_key == old.public_key
-    assert new.key_id != old.key_id
-    assert await failing(NotFound, house.sign(old)) == "no such key"
-    assert await failing(BadRequest, house.sign(old, key_id=new.key_id))
-    assert await failing(BadRequest, house.sign(new, encrypted_share=old.encrypted_share))
-    for signer in ("operator", "institution"):
-        check(curve, old.public_key, HASH, await house.sign(new, HASH, signer=signer))
-
-
-async def test_recoveries_that_overtake_each_other(house):
-    """Another one is completed while the request to begin is on its way."""
-    old, others = await house.generate("ed25519"), []
-
-    async def overtake(name: str, go_on: Pass) -> Reply:
-        others.append(await house.recover("ed25519"))
-        return await go_on()
-
-    house.transport.hook = on("recover", overtake)
-    newest = await house.recover("ed25519")
-    assert len({old.key_id, others[0].key_id, newest.key_id}) == 3
-    assert newest.public_key == old.public_key
-    await house.sign(newest)
-    assert await failing(NotFound, house.sign(others[0])) == "no such key"
 
 
 async def test_records_that_differ(house):
@@ -619,16 +472,6 @@ async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
     assert at > (2 if curve == "secp256k1" else 1)
 
 
-async def test_a_lost_answer_to_activate_loses_no_key(house):
-    async def lose(name: str, go_on: Pass) -> Reply:
-        await go_on()
-        raise UpstreamTimeout
-
-    house.transport.hook = on("activate", lose)
-    record = await house.generate("ed25519")
-    check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
-
-
 async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_unknown(house):
     late: list[asyncio.Task[Reply]] = []
 
@@ -677,28 +520,6 @@ async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_
     house.transport.hook = on("activate", refuse)
     said = await failing(error, house.generate("ed25519"))
     assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("curve", CURVES)
-async def test_fifty_at_once_make_one_key_and_the_others_are_told_to_wait(curve, house):
-    async def race(work: list[Coroutine[Any, Any, KeyShareRecord]]) -> KeyShareRecord:
-        made = await asyncio.gather(*work, return_exceptions=True)
-        lost = [m for m in made if isinstance(m, BaseException)]
-        assert {type(loss) for loss in lost} == {Conflict}
-        waiting = [
-            loss for loss in lost if isinstance(loss, Conflict) and "Retry-After" in loss.headers
-        ]
-        assert all(1 <= int(loss.headers["Retry-After"]) <= 5 for loss in waiting)
-        said = {loss.message for loss in lost if loss not in waiting}
-        assert said <= {f"{curve} key already exists for this user"}
-        (won,) = [m for m in made if not isinstance(m, BaseException)]
-        return won
-
-    first = await race([house.generate(curve) for _ in range(50)])
-    check(curve, first.public_key, HASH, await house.sign(first, HASH))
-    new = await race([house.recover(curve) for _ in range(50)])
-    check(curve, first.public_key, HASH, await house.sign(new, HASH))
 
 
 async def test_after_a_lost_answer_the_registry_tells(house):
@@ -771,51 +592,7 @@ async def failing_with(call: Coroutine[Any, Any, object]) -> str:
     return caught.value.message
 
 
-async def test_a_cheat_on_the_other_curve(monkeypatch, house):
-    record = await house.generate("ed25519")
-    with monkeypatch.context() as patch:
-        corrupt(patch, OPERATOR, "SignatureShare", lambda m: replace(m, share=m.share + m.share))
-        said = await failing_with(house.sign(record))
-    assert said == (
-        "MPC session aborted in round 3 (aggregate): signature share does not match the "
-        "signer's commitments; party 2 (operator); stop working with it"
-    )
-    await settled(house)
-    check("ed25519", record.public_key, HASH, await house.sign(record, HASH))
-
-
-async def test_a_peer_that_falls_silent(monkeypatch, house):
-    record = await house.generate("secp256k1")
-    with monkeypatch.context() as patch:
-        corrupt(patch, OPERATOR, "Respond", lambda m: None)
-        said = await failing_with(house.sign(record))
-    assert said == (
-        "MPC session ended in round 4 (share) without a message from party 2 (operator)"
-    )
-    await settled(house)
-    await house.sign(record, signer="operator")
-
-
 # ---------------------------------------------------------------------- secrets
-
-
-async def test_nothing_secret_in_errors_and_reprs(house, records):
-    caller, record = house.caller(), records["ed25519"]
-    assert caller.token not in repr(caller)
-    secrets = [caller.token, PASSWORD, record.encrypted_share, record.secret_store]
-    texts = [repr(record), repr(house.wallet)]
-    damaged = {"secret_store": record.secret_store[:-8], "encrypted_share": "AAAA" + "b" * 80}
-    for member, text in damaged.items():
-        with pytest.raises(ApiError) as caught:
-            sealed = stored_share(record, **{member: text})
-            await house.wallet.public_key(caller, sealed, password=PASSWORD, timing=Timing())
-        texts += [repr(caught.value), str(caught.value.__cause__), str(caught.value)]
-        secrets.append(text)
-    assert not [(s, t) for s in secrets for t in texts if s in t]
-
-
-def test_a_repr_without_the_token():
-    assert repr(Caller("the token", None)) == "Caller(claims=None)"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ending", ["well", "badly", "early"])

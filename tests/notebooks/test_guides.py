@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pytest
-import yaml
 
 from mpcsim.cli import main
 from mpcsim.ids import MPC_NODES, ROLES
@@ -229,18 +228,6 @@ def options() -> set[str]:
     group = SimpleNamespace(addoption=lambda name, **_: found.add(name))
     plugin.pytest_addoption(SimpleNamespace(getgroup=lambda *_: group))  # type: ignore[arg-type]
     return found
-
-
-def test_the_workflow_is_one() -> None:
-    (block,) = [b for b in blocks(FOLDER / "implementation.md") if b.language == "yaml"]
-    workflow = yaml.safe_load(block.text)
-    (job,) = workflow["jobs"].values()
-    ran = [step["run"] for step in job["steps"] if "run" in step]
-    (tested,) = [line for line in ran if "mpcsim.testing.plugin" in line]
-    given = set(re.findall(r"--wallet-\w+", tested))
-    assert given <= options()
-    assert {"--wallet-target", "--wallet-tokens", "--wallet-waivers"} <= given
-    assert "\n" not in tested.strip()  # one command
 
 
 def test_commands_in_text_have_options_that_there_are() -> None:

@@ -5,7 +5,7 @@ Which fields there are, and how to spoil them, comes from the messages' own code
 (``mpcsim.testing.fields``): a new message or field is fuzzed without a word here.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -37,8 +37,6 @@ CHEATERS = {
 }
 """Who cheats, where not simply the second party."""
 
-SETUP_FIELDS = (".offer", ".reply")
-"""The fields in which key generation and resharing on secp256k1 differ from ed25519."""
 
 ALL = [(name, sends.kind) for name in DEFINITIONS for sends in kinds(DEFINITIONS[name])]
 UNSENT = {("dkg-ed25519", "MultiplicationOffer"), ("presigned-2", "Open")} | {
@@ -159,45 +157,7 @@ def test_one_spoilt_field(name, kind):
     assert_all_well(runs, wrong, (name, kind) not in UNSENT)
 
 
-def is_setup(field: str) -> bool:
-    return field.startswith(SETUP_FIELDS)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", ["MultiplicationOffer", "Deal"])
-def test_one_spoilt_field_of_the_multiplication_setup(kind):
-    runs, wrong = spoil("dkg-secp256k1", kind, is_setup, narrow=True)
-    assert_all_well(runs, wrong)
-
-
 # ---------------------------------------------------------------------- whole messages
-
-
-def withhold(message: Message) -> Tampered:
-    return None
-
-
-def withhold_once() -> Callable[[Message], Tampered]:
-    """From the first receiver only."""
-    first: Iterator[None] = iter([None])
-    return lambda message: next(first, message)
-
-
-def twice(message: Message) -> Tampered:
-    return [message, message]
-
-
-@EVERY_SENT
-def test_a_withheld_or_repeated_message(name, kind):
-    s = session(name)
-    for cheater in CHEATERS.get(name, s.members[1:2]):
-        if kind not in samples(s, cheater):
-            continue
-        judge(s, run_against(s, cheater, on(kind, withhold)), {cheater}, may_wait=True)
-        judge(s, run_against(s, cheater, on(kind, withhold_once())), {cheater}, may_wait=True)
-        # A repeated message is no message: the run is as if honest.
-        outcomes = judge(s, run_against(s, cheater, on(kind, twice)))
-        assert all(isinstance(o, Done) for o in outcomes.values())
 
 
 @EVERY_SENT

@@ -122,23 +122,6 @@ def test_containers_have_the_time_to_finish():
         assert int(grace[1]) >= drain_s + 10
 
 
-def test_image_tags(tmp_path):
-    """``make images`` gives the three tags of the specification."""
-    log = tmp_path / "docker.log"
-    engine = tmp_path / "docker"
-    engine.write_text(f'#!/bin/sh\necho "$@" >> {shlex.quote(str(log))}\n')
-    engine.chmod(0o755)
-    subprocess.run(
-        ["make", "-s", "images", f"DOCKER={engine}"], cwd=ROOT, check=True, capture_output=True
-    )
-    commands = log.read_text()
-    from mpcsim import __version__
-
-    for image in ("mpcsim-node", "mpcsim-gateway"):
-        for tag in ("latest", __version__, rf"{re.escape(__version__)}-[0-9a-f]+"):
-            assert re.search(rf"-t {image}:{tag}( |$)", commands), (image, tag)
-
-
 @pytest.mark.soak
 def test_every_build_step_works_in_a_clean_directory(tmp_path):
     venv, source, home = tmp_path / "venv", tmp_path / "src", tmp_path / "home"

@@ -128,21 +128,6 @@ def test_what_is_missing_is_seen(text):
     assert list(missing(text, "mpcsim", "node"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[that](README.md), [this](notebooks/README.md#part)",
-        "`mpcsim/protocols/<name>` and `mpcsim/sim`",
-        "`mpcsim.rpc.grants`, `mpcsim.rpc.grants.Scope`, `Party.receive`",
-        "`make notebooks NOTEBOOKS=notebooks/<file>`",
-        "`tests/repo/test_readme.py::test_the_examples_run`",
-        "`POST /v3/wallet/sign`",
-    ],
-)
-def test_what_is_there_is_not_missed(text):
-    assert list(missing(text, "mpcsim", "node")) == []
-
-
 def test_the_glossary_is_in_order():
     """Alphabetical, one line each; a word with several senses says which."""
     lines = glossary().partition("\n- ")[2].splitlines()
@@ -159,8 +144,3 @@ def test_the_pictures_show_the_rounds_as_they_are():
     text = FILE.read_text(encoding="utf-8")
     assert len(BLOCK.findall(text)) == 2
     assert text == redrawn(text), "run: python -m tests.helpers.state_picture"
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_the_front_page_leads_to_it(name):
-    assert f"]({name})" in read("README.md")

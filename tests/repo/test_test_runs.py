@@ -1,12 +1,9 @@
 """Commands about tests: which a change affects, and what a soak run may be asked for."""
 
-import json
-
 import pytest
 
 from tests import affected
 from tests.helpers.repo import ROOT
-from tests.helpers.tiers import fast_few
 from tests.soak import __main__ as soak
 from tests.soak.areas import AREAS
 from tests.soak.record import Record
@@ -17,12 +14,6 @@ def test_a_change_affects_whoever_imports_it_however_far_away():
     assert "tests/sim/test_colours.py" in tests  # directly
     assert "tests/sim/test_figures.py" in tests  # through the figures
     assert "tests/unit/algebra/test_groups.py" not in tests
-
-
-def test_names_that_load_on_demand_are_followed_to_their_home():
-    imported = affected.imports_of(ROOT / "tests" / "helpers" / "capacity.py")
-    assert "mpcsim/sim/__init__.py" in imported  # from mpcsim import Network
-    assert "mpcsim/capacity/__init__.py" not in affected.imports_of(ROOT / "mpcsim" / "__init__.py")
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "tests/conftest.py"])
@@ -60,11 +51,6 @@ def test_every_folder_of_tests_is_in_an_area():
     assert all((ROOT / path).exists() for path in covered)
 
 
-def test_contributing_says_after_which_change_to_soak_what(capsys):
-    assert soak.main(["--list"]) == 0
-    assert capsys.readouterr().out in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-
-
 def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
     path = tmp_path / "area.jsonl"
     record = Record(path)
@@ -79,17 +65,3 @@ def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
     record.end_round()
     assert Record(path).done() == set()
     assert [row.test for row in record.since(0)] == ["a", "b"]
-
-
-def test_what_passed_at_another_revision_runs_again(tmp_path):
-    path = tmp_path / "area.jsonl"
-    Record(path).add("a", "passed", 1.0, "7")
-    row = json.loads(path.read_text())
-    path.write_text(json.dumps({**row, "revision": "0000000"}) + "\n")
-    assert Record(path).done() == set()
-
-
-def test_few_of_many_cases_are_fast():
-    cases = fast_few(range(10), 3)
-    assert [case.values[0] for case in cases if not case.marks] == [0, 4, 9]
-    assert len(cases) == 10

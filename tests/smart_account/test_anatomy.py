@@ -4,7 +4,7 @@ import pytest
 from eth_abi import encode
 from eth_utils import keccak
 
-from mpcsim.smart_account import anatomy, contracts
+from mpcsim.smart_account import anatomy
 from mpcsim.smart_account.anatomy import Kind
 from mpcsim.smart_account.fields import FIELDS, SIGNED, to_wire
 from mpcsim.smart_account.operation import UserOperation
@@ -50,16 +50,3 @@ def test_one_field_is_altered_and_no_other(flow, name):
         assert FIELDS[name].parse(name, to_wire(mine)) == mine
         assert mine != theirs
         assert UserOperation.from_request(changed.to_request(signed=True), signed=True) == changed
-
-
-def test_a_refusal_changes_nothing(embedded, flow):
-    before = embedded.state(flow.operation.sender)
-    assert anatomy.refusal(embedded.service, flow.operation) is None
-    assert embedded.state(flow.operation.sender) == before
-
-
-def test_an_account_obeys_one_entry_point_only(embedded, flow):
-    bundler = embedded.service.bundler
-    made = bundler.execute(None, contracts.entry_point().creation(), gas=6_000_000)
-    says = anatomy.refusal(embedded.service, flow.operation, made.contract_address)
-    assert says == "AA23 reverted: account: not from EntryPoint"

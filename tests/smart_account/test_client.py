@@ -1,15 +1,10 @@
 """The caller's side: six steps, every intermediate value in sight."""
 
 import pytest
-from eth_account import Account
-from eth_account.messages import encode_defunct
-from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
-from mpcsim.smart_account import contracts
 from mpcsim.smart_account.client import Ask, RequestRefused, Sign, SmartAccountClient
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import BadRequest
 from mpcsim.smart_account.fields import FIELDS, SIGNED
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -60,34 +55,6 @@ def test_every_fields_provenance_is_in_the_table(embedded, owner, sponsored, sep
             assert endpoint in FIELDS[name].suppliers
 
 
-def test_every_intermediate_value_is_in_sight(embedded, owner):
-    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=True)
-    entry_point, abi = embedded.service.deployment.entry_point, contracts.entry_point().abi
-    onchain = embedded.view(entry_point, abi, "getUserOpHash", flow.operation.abi_tuple())
-    assert len(flow.packed) == 320
-    assert flow.inner_hash == keccak(flow.packed)
-    assert flow.digest == onchain == bytes.fromhex(flow.result[2:])
-    assert flow.signed_message == b"\x19Ethereum Signed Message:\n32" + flow.digest
-    assert flow.message_hash == keccak(flow.signed_message)
-    signer = Account.recover_message(
-        encode_defunct(primitive=flow.digest), signature=flow.fields["signature"]
-    )
-    assert signer == owner.address
-
-
-def test_what_is_not_known_yet_is_said(embedded, owner):
-    flow = embedded.client.begin(owner.address, to=RECIPIENT)
-    with pytest.raises(UsageError, match=r"^not known yet: sender, nonce, init_code, call_data"):
-        _ = flow.packed
-    with pytest.raises(UsageError, match="digest is not known yet"):
-        _ = flow.signed_message
-    number, ask = flow.next()
-    assert (number, ask.path) == (1, f"/core/evm/v2/erc4337/{owner.address}/info")
-    assert str(ask) == f"info query: GET {ask.path}"
-    with pytest.raises(UsageError, match="no signature is due"):
-        flow.signed(bytes(65))
-
-
 def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
     flow = embedded.client.begin(owner.address, to=RECIPIENT, sponsored=True)
     while not isinstance(flow.next()[1], Sign):
@@ -100,13 +67,6 @@ def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
     embedded.client.run(flow, owner.sign)
     with pytest.raises(UsageError, match="nothing is left to do"):
         flow.signed(bytes(65))
-
-
-@pytest.mark.parametrize("name", ["owner", "to"])
-def test_addresses_are_checked_at_once(embedded, owner, name):
-    addresses = {"owner": owner.address, "to": RECIPIENT, name: "0x12"}
-    with pytest.raises(BadRequest, match=f"{name}: not an address"):
-        embedded.client.begin(addresses["owner"], to=addresses["to"])
 
 
 class Liar:
@@ -150,16 +110,6 @@ def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies)
         client.run(flow, owner.sign)
     assert refused.value.endpoint is endpoint
     assert refused.value.code is None
-
-
-def test_a_refused_step_can_be_taken_again(embedded, owner):
-    flow = embedded.until_send(owner, to=RECIPIENT)
-    steps = list(flow.steps)
-    with pytest.raises(RequestRefused, match=r"^send: AA21"):
-        embedded.client.step(flow, owner.sign)
-    assert flow.steps == steps
-    embedded.fund(embedded.account(owner))
-    assert embedded.client.run(flow, owner.sign)["status"] == "included"
 
 
 def test_a_pending_receipt_is_asked_for_again(embedded, owner):

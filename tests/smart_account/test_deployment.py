@@ -36,14 +36,6 @@ def test_its_runtime_code_is_the_published_one_with_its_sender_creator(on):
     assert on.chain.code(SENDER_CREATOR)
 
 
-def test_the_factory_and_the_account_trust_that_entry_point(on):
-    factory = contracts.account_factory().abi
-    where = on.view(on.service.deployment.factory, factory, "accountImplementation")
-    account = contracts.account().abi
-    trusted = on.view(to_checksum_address(where), account, "entryPoint")
-    assert to_checksum_address(trusted) == on.service.deployment.entry_point
-
-
 def test_the_paymaster_belongs_to_its_signer_and_has_its_deposit(embedded):
     paymaster, abi = embedded.service.deployment.paymaster, contracts.paymaster().abi
     signer = embedded.view(paymaster, abi, "verifyingSigner")
@@ -76,16 +68,6 @@ def test_a_transaction_that_reverts_is_refused(embedded):
     entry_point = embedded.service.deployment.entry_point
     with pytest.raises(Refused, match="reverted"):
         embedded.service.bundler.execute(entry_point, b"\x12\x34\x56\x78", gas=100_000)
-
-
-def test_missing_contracts_are_explained(tmp_path, monkeypatch):
-    monkeypatch.setattr(contracts, "INSTALLED", tmp_path)
-    contracts.artifact.cache_clear()
-    try:
-        with pytest.raises(UsageError, match=r"python -m mpcsim\.smart_account\.install"):
-            setup.embedded()
-    finally:
-        contracts.artifact.cache_clear()
 
 
 def test_another_version_is_not_taken_for_the_entry_point(monkeypatch):

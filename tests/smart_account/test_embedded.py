@@ -1,10 +1,6 @@
 """The chain in this process."""
 
-import subprocess
-import sys
-
 import pytest
-from eth_utils.address import to_checksum_address
 
 from mpcsim.rng import SeededRng
 from mpcsim.smart_account import setup
@@ -43,22 +39,6 @@ def test_time_is_a_second_a_block_or_the_clocks():
     assert clocked.timestamp() == GENESIS_TIME + 101
     now[0] = GENESIS_TIME + 500.0
     assert clocked.timestamp() == GENESIS_TIME + 500
-
-
-def test_a_run_repeats_exactly():
-    hashes = [TransactionSender(chain(), RICH).pay(SOMEBODY, 1).block_hash for _ in range(2)]
-    assert hashes[0] == hashes[1]
-
-
-def test_fees_and_nonces_are_those_of_a_real_chain():
-    on = chain()
-    receipt = TransactionSender(on, RICH).pay(SOMEBODY, 5)
-    assert receipt.gas_used == 21_000
-    assert on.balance(RICH.address) == 10**18 - 5 - 21_000 * receipt.effective_gas_price
-    assert on.balance(SOMEBODY) == 5
-    assert on.transaction_count(RICH.address) == 1
-    assert on.receipt(receipt.transaction_hash) == receipt
-    assert on.receipt(bytes(32)) is None
 
 
 @pytest.mark.parametrize(
@@ -138,19 +118,3 @@ def test_calls_that_nest_too_deeply_are_refused_and_nothing_breaks():
     assert sender.pay(SOMEBODY, 1).success
     # A few dozen levels are fine.
     assert sender.execute(contract, b"", gas=60_000).success
-
-
-@pytest.mark.soak
-def test_importing_it_leaves_the_recursion_limit_alone():
-    code = (
-        "import sys; before = sys.getrecursionlimit(); import mpcsim.smart_account.setup; "
-        "assert sys.getrecursionlimit() == before, sys.getrecursionlimit()"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_addresses_of_contracts_are_in_receipts():
-    on = chain()
-    contract = deployed(TransactionSender(on, RICH), b"\0")
-    assert contract == to_checksum_address(contract)
-    assert on.code(contract) == b"\0"

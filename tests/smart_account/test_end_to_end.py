@@ -11,8 +11,6 @@ from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import Refused
 from mpcsim.smart_account.limits import KnownOperations
 
-ETHER = 10**18
-
 
 def transfer(to, amount):
     return contracts.token().abi.call("transfer", to, amount)
@@ -43,59 +41,6 @@ def test_the_first_operation_deploys_the_account_and_the_sponsor_pays(on, owner)
     assert on.nonce(account) == 1
     assert on.deposit(on.service.deployment.paymaster) == deposit - cost(flow.receipt)
     assert on.deposit(account) == 0
-
-
-def test_the_first_operation_pays_for_itself(on, owner):
-    account, recipient = on.account(owner), on.stranger()
-    on.fund(account)
-
-    flow = on.run(owner, to=recipient, value=7)
-
-    assert flow.receipt["status"] == "included"
-    assert flow.operation.paymaster_and_data == b""
-    assert on.chain.balance(recipient) == 7
-    left = on.chain.balance(account) + on.deposit(account)
-    assert left == ETHER - 7 - cost(flow.receipt)
-
-
-@pytest.mark.soak
-def test_several_in_a_row(on, owner):
-    account, friend = on.account(owner), on.stranger()
-    on.fund(account)
-    on.mint(account, 100)
-    wishes = [
-        {"to": on.token, "data": transfer(friend, 10), "sponsored": True},
-        {"to": friend, "value": 1},
-        {"to": on.token, "data": transfer(friend, 20)},
-        {"to": friend, "value": 2, "sponsored": True, "separately": True},
-    ]
-    paid = 0
-    for nonce, wish in enumerate(wishes):
-        flow = on.run(owner, **wish)
-        assert flow.receipt["status"] == "included"
-        assert flow.operation.nonce == int(flow.receipt["nonce"], 16) == nonce
-        assert (flow.operation.init_code == b"") == (nonce > 0)
-        paid += 0 if wish.get("sponsored") else cost(flow.receipt)
-    assert on.nonce(account) == len(wishes)
-    assert (on.tokens(account), on.tokens(friend)) == (70, 30)
-    assert on.chain.balance(friend) == 3
-    assert on.chain.balance(account) + on.deposit(account) == ETHER - 3 - paid
-
-
-def test_the_receipt_holds_the_operations_own_logs(on, owner):
-    account, friend = on.account(owner), on.stranger()
-    on.mint(account, 5)
-    receipt = on.run(owner, to=on.token, data=transfer(friend, 5), sponsored=True).receipt
-    (log,) = receipt["logs"]
-    assert log["address"] == on.token
-    topics = [bytes.fromhex(topic[2:]) for topic in log["topics"]]
-    event = contracts.token().abi.event(topics, bytes.fromhex(log["data"][2:]))
-    assert event == ("Transfer", (account.lower(), friend.lower(), 5))
-    assert len(receipt["receipt"]["logs"]) > len(receipt["logs"])
-    assert set(receipt) == {
-        *("status", "result", "user_op_hash", "entry_point", "sender", "nonce", "paymaster"),
-        *("actual_gas_cost", "actual_gas_used", "success", "reason", "logs", "receipt"),
-    }
 
 
 def test_a_receipt_outlives_the_services_memory(on, owner, monkeypatch):
@@ -147,47 +92,9 @@ def test_a_tampered_field_is_refused_by_the_contracts_themselves(on, owner, spon
     assert refusal(on.service, flow.operation) is not None
 
 
-def test_another_owners_signature_is_refused_by_the_account(on, owner, new_owner):
-    account = on.account(owner)
-    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
-    stranger = new_owner("somebody else")
-    before = on.state(account)
-    flow.fields["signature"] = stranger.sign(flow.message_hash)
-    with pytest.raises(RequestRefused, match="AA24 signature error") as refused:
-        on.client.run(flow, owner.sign)
-    assert refused.value.code == 422
-    assert on.state(account) == before
-
-    flow.fields["signature"] = owner.sign(flow.message_hash)
-    assert on.client.run(flow, owner.sign)["status"] == "included"
-
-
 def test_the_signature_over_the_bare_digest_is_not_enough(on, owner):
     """``personal_sign``: the account wants the EIP-191 prefix."""
     flow = on.until_send(owner, to=on.stranger(), sponsored=True)
     flow.fields["signature"] = owner.sign(flow.digest)
     with pytest.raises(RequestRefused, match="AA24"):
         on.client.run(flow, owner.sign)
-
-
-@pytest.mark.soak
-def test_both_chains_charge_the_same_gas(embedded, over_rpc, owner):
-    """py-evm against another implementation: deployment, coin, token, sponsored and not."""
-    used = []
-    for on in (embedded, over_rpc):
-        account, friend = on.account(owner), on.stranger()
-        on.fund(account)
-        on.mint(account, 100)
-        mine = []
-        for wish in (
-            {"to": friend, "value": 1, "sponsored": True},
-            {"to": friend, "value": 1},
-            {"to": on.token, "data": transfer(friend, 10)},
-            {"to": on.token, "data": transfer(friend, 10), "sponsored": True},
-        ):
-            flow = on.run(owner, **wish)
-            # Addresses differ, so the calldata's cost does.
-            charged = int(flow.receipt["actual_gas_used"], 16)
-            mine.append(charged - flow.operation.pre_verification_gas)
-        used.append(mine)
-    assert used[0] == used[1]

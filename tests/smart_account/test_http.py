@@ -1,7 +1,6 @@
 """The routes, and the client over HTTP."""
 
 import asyncio
-import json
 import threading
 import time
 
@@ -152,14 +151,6 @@ def test_a_body_of_any_length_is_not_read(http):
     assert set(reply.json()) == {"error"}
 
 
-def test_the_longest_valid_operation_fits(http):
-    longest = "0x" + "11" * (1 << 16)
-    fields = ("init_code", "call_data", "paymaster_and_data", "signature")
-    body = json.dumps({"sender": SOMEBODY, "nonce": 0, **dict.fromkeys(fields, longest)})
-    reply = http.post(Endpoint.SEND.path, content=body)
-    assert (reply.status_code, reply.json()) == (400, {"error": "call_gas_limit: missing"})
-
-
 @pytest.mark.parametrize(
     ("path", "status", "says"),
     [
@@ -193,16 +184,6 @@ def test_a_chain_that_does_not_answer_is_a_502(embedded, http, monkeypatch):
     reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
     assert reply.status_code == 502
     assert reply.json() == {"error": "the chain's node did not answer eth_call: ConnectError"}
-
-
-def test_whatever_the_chain_says_can_be_passed_on(embedded, http, monkeypatch):
-    def odd(*_, **__):
-        raise ChainUnavailable("the chain's node refused eth_call: \ud800")
-
-    monkeypatch.setattr(embedded.service, "owner_account", odd)
-    reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
-    assert reply.status_code == 502
-    assert reply.json() == {"error": "the chain's node refused eth_call: \\ud800"}
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from mpcsim.smart_account import contracts, jsonrpc
 from mpcsim.smart_account.chain import Reverted
 from mpcsim.smart_account.client import RequestRefused
-from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable, SmartAccountError
+from mpcsim.smart_account.errors import ChainTimeout, ChainUnavailable
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -156,16 +155,6 @@ def test_balances_are_for_one_call_only(on):
     assert on.chain.balance(stranger) == 0
 
 
-def test_a_call_leaves_no_trace(on):
-    """A deposit by message call comes to nothing; so does its price."""
-    stranger = on.stranger()
-    create = contracts.account_factory().abi.call("createAccount", stranger, 0)
-    before = on.state(stranger)
-    made = on.chain.call(on.service.deployment.factory, create)
-    assert on.chain.code("0x" + made[-20:].hex()) == b""
-    assert on.state(stranger) == before
-
-
 def test_time_is_the_newest_blocks_or_the_clocks_whichever_is_later(over_rpc, anvil_url):
     newest = int(over_rpc.chain.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
     for clock, expected in ((newest - 5, newest), (newest + 5, newest + 5)):
@@ -186,22 +175,6 @@ def by_hand(over_rpc):
 def send(on, flow, owner):
     while flow.user_op_hash is None:
         on.client.step(flow, owner.sign)
-
-
-def test_an_operation_is_pending_until_a_block_holds_it(over_rpc, owner, request):
-    on = over_rpc
-    on.fund(on.account(owner))
-    on = request.getfixturevalue("by_hand")
-    flow = on.client.begin(owner.address, to=on.stranger(), value=1)
-    send(on, flow, owner)
-    receipt = on.client.step(flow, owner.sign).answer
-    assert receipt["status"] == "pending"
-    assert receipt["sender"] == flow.operation.sender
-    assert receipt["success"] is receipt["receipt"] is None
-    with pytest.raises(SmartAccountError, match="is on its way already"):
-        on.service.answer(Endpoint.SEND, flow._body())
-    on.chain.request("evm_mine")
-    assert on.client.run(flow, owner.sign)["status"] == "included"
 
 
 def test_a_call_that_fails_in_its_block_is_failed_with_the_reason(over_rpc, owner, request):

@@ -150,14 +150,6 @@ def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
     assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER - 10
 
 
-def test_what_is_known_stays_when_it_is_asked_for_again():
-    known = KnownOperations()
-    known.put("alice", b"a", OPERATION)
-    known.get("alice", b"a").digested = True
-    known.put("alice", b"a", OPERATION)
-    assert known.get("alice", b"a").digested
-
-
 def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_owner):
     """Sender and nonce are the same: for its user that is a 409 with the differences."""
     owner = new_plain_owner("of alice")
@@ -181,20 +173,3 @@ def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_o
             embedded.service.answer(endpoint, request, "mallory")
         assert wire["call_data"][2:] not in str(refused.value)
     assert embedded.client.run(flow, owner.sign)["status"] == "included"
-
-
-@pytest.mark.soak
-def test_a_users_budget_ends_before_the_deposit():
-    service = setup.embedded(rng=SeededRng("a chain of limits"))
-    service._budget = Budget(10**16, service.chain.timestamp)  # a hundredth of a coin
-    client = SmartAccountClient(ServiceTransport(service))
-    owner = setup.account(SeededRng("an owner").bytes(32))
-    asked = 0
-    with pytest.raises(Exception, match=r"paymaster: it would cost up to \d+ wei, and \d+ of"):
-        while asked < 100:
-            client.step(client.begin(owner.address, to=SOMEBODY, sponsored=True), lambda _: b"")
-            flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
-            while "pre_verification_gas" not in flow.fields:
-                client.step(flow, lambda _: b"")
-            asked += 1
-    assert 1 <= asked < 100

@@ -1,18 +1,14 @@
 """The digest, against the EntryPoint itself, eth-account and ox."""
 
 import pytest
-from eth_abi.abi import encode
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from eth_utils.address import to_checksum_address
-from eth_utils.crypto import keccak
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpcsim.smart_account import contracts
-from mpcsim.smart_account.fields import FIELDS
 from mpcsim.smart_account.operation import UserOperation, bind, personal_hash, personal_message
-from tests.helpers.vectors import load
 
 KEY = Account.from_key(b"\x11" * 32)
 
@@ -39,30 +35,6 @@ def test_the_digest_is_the_entry_points(chain, operation, request):
     entry_point = on.service.deployment.entry_point
     expected = on.view(entry_point, abi, "getUserOpHash", operation.abi_tuple())
     assert operation.hash(entry_point, on.chain.chain_id) == expected
-
-
-def test_the_digest_by_others():
-    document = load("ox/user_operation_v06.json")
-    names = {field.camel: name for name, field in FIELDS.items()}
-    for vector in document["vectors"]:
-        body = {names[camel]: value for camel, value in vector["userOperation"].items()}
-        operation = UserOperation.from_request(body, signed=True)
-        digest = operation.hash(document["entryPoint"], document["chainId"])
-        assert "0x" + digest.hex() == vector["hash"], vector["name"]
-    assert len({vector["hash"] for vector in document["vectors"]}) == 3
-
-
-@given(operation=operations, other=blobs)
-def test_the_packed_encoding_is_ten_words_without_the_signature(operation, other):
-    packed = operation.packed()
-    assert len(packed) == 10 * 32
-    assert operation.inner_hash() == keccak(packed)
-    fields = [keccak(v) if isinstance(v, bytes) else v for _, v in operation.items()][:10]
-    kinds = ["bytes32" if isinstance(v, bytes) else "uint256" for v in fields]
-    assert packed == encode(["address", *kinds[1:]], fields)
-    assert operation.with_values({"signature": other}).packed() == packed
-    changed = operation.with_values({"call_data": operation.call_data + b"\0"})
-    assert changed.packed() != packed
 
 
 @given(operations, st.integers(1, 2**64))

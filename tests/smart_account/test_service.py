@@ -3,10 +3,9 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from eth_abi.abi import encode
 
 from mpcsim.rng import SeededRng
-from mpcsim.smart_account import contracts, gas, limits, setup, transactions
+from mpcsim.smart_account import contracts, gas, setup, transactions
 from mpcsim.smart_account.chain import Fees
 from mpcsim.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.embedded import EmbeddedChain
@@ -16,7 +15,6 @@ from mpcsim.smart_account.errors import (
     ChainTimeout,
     Inconsistent,
     Refused,
-    SmartAccountError,
     UnknownOperation,
 )
 from mpcsim.smart_account.fields import FIELDS, SIGNED, supplied_by
@@ -76,29 +74,6 @@ def test_info_is_address_nonce_and_init_calldata_in_one(embedded, owner):
     assert ask(on, Endpoint.INIT, owner=owner.address) == {"init_code": "0x"}
 
 
-def test_execute_calldata_is_the_accounts_own_call(embedded):
-    reply = ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value="0x10", data="0x1234")
-    expected = contracts.account().abi.call("execute", SOMEBODY, 16, b"\x12\x34")
-    assert reply == {"call_data": "0x" + expected.hex()}
-    plain = ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value=16)
-    assert plain == ask(embedded, Endpoint.EXECUTE, to=SOMEBODY, value="16", data="0x")
-
-
-@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
-def test_gas_replies_are_what_the_table_promises(on, owner, endpoint):
-    reply = ask(on, endpoint, **drafted(on, owner))
-    assert set(reply) == {"result"} | {e.key(endpoint) for e in supplied_by(endpoint)}
-    assert all(value.startswith("0x") for value in reply.values())
-
-
-def test_numbers_come_in_any_form(embedded, owner):
-    body = drafted(embedded, owner)
-    answers = [
-        ask(embedded, Endpoint.GAS, **{**body, "nonce": nonce}) for nonce in (0, "0", "0x0", "0x00")
-    ]
-    assert all(answer == answers[0] for answer in answers)
-
-
 def test_pre_verification_gas_by_the_usual_formula(embedded, owner):
     """Counted by hand for an operation whose encoding is easy to see."""
     operation = UserOperation(SOMEBODY, 0, b"", b"", 0, 0, 0, 0, 0)
@@ -124,13 +99,6 @@ def test_the_callers_own_gas_values_are_kept(on, owner):
     }
     reply = ask(on, Endpoint.SPONSOR, **body, **own)
     assert {FIELDS[name].camel: hex(value) for name, value in own.items()}.items() <= reply.items()
-
-
-def test_limits_are_enough_and_little_more(on, owner):
-    flow = on.run(owner, to=on.stranger(), sponsored=True)
-    spare = flow.operation.call_gas_limit + flow.operation.verification_gas_limit
-    used = int(flow.receipt["actual_gas_used"], 16) - flow.operation.pre_verification_gas
-    assert used < spare < 1.3 * used + 20_000
 
 
 # --- consistency ---------------------------------------------------------------------------------
@@ -174,13 +142,6 @@ def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, s
     assert embedded.state(flow.operation.sender) == before
 
 
-def test_every_difference_is_named(embedded, owner):
-    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
-    body = {**flow._body(), "call_gas_limit": 1, "call_data": "0x"}
-    with pytest.raises(Inconsistent, match=r"^call_data: .*; call_gas_limit: 0x1 in send, 0x"):
-        ask(embedded, Endpoint.SEND, **body)
-
-
 def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
     """Sponsored and unsponsored answers for one operation do not mix."""
     body = drafted(embedded, owner)
@@ -209,19 +170,6 @@ def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_own
     full = {**body, **{name: reply[FIELDS[name].camel] for name in gas_names()}}
     with pytest.raises(UnknownOperation, match="no digest was queried for sender 0x"):
         ask(embedded, Endpoint.SEND, **full, signature="0x" + "11" * 65)
-
-
-def test_the_memory_is_bounded(embedded, owner, monkeypatch):
-    monkeypatch.setattr(limits, "REMEMBERED_OF_USER", 2)
-    body, fee = drafted(embedded, owner), embedded.chain.fees().priority
-    results = [
-        ask(embedded, Endpoint.GAS, **body, max_priority_fee_per_gas=fee + n)["result"]
-        for n in range(3)
-    ]
-    with pytest.raises(UnknownOperation):
-        ask(embedded, Endpoint.RECEIPT, result=results[0])
-    for result in results[1:]:
-        assert ask(embedded, Endpoint.RECEIPT, result=result)["status"] == "pending"
 
 
 # --- refusals ------------------------------------------------------------------------------------
@@ -254,11 +202,6 @@ MALFORMED = [
 def test_malformed_requests(embedded, endpoint, request_, says):
     with pytest.raises(BadRequest, match=f"^{says}"):
         ask(embedded, endpoint, **request_)
-
-
-def test_an_unknown_operation_has_no_receipt(on):
-    with pytest.raises(UnknownOperation, match=r"^no operation 0x1111"):
-        ask(on, Endpoint.RECEIPT, result="0x" + "11" * 32)
 
 
 def gas_refusals(on, owner, new_owner):
@@ -430,23 +373,7 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
         ask(embedded, Endpoint.SEND, **flow._body())
 
 
-def test_a_reason_that_is_no_text_is_shown_in_hex():
-    said = bytes.fromhex("08c379a0") + encode(("bytes",), (b"\xff\xfe",))
-    assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
-
-
 # --- several at a time ---------------------------------------------------------------------------
-
-
-def test_operations_side_by_side(on, new_owner):
-    """Each in a thread of its own; one account sends them all, so each needs its own nonce."""
-
-    def run(name):
-        return on.run(new_owner(name), to=SOMEBODY, sponsored=True).receipt["status"]
-
-    with ThreadPoolExecutor(6) as pool:
-        ran = list(pool.map(run, [f"{n} of six" for n in range(6)]))
-    assert ran == ["included"] * 6
 
 
 def test_an_operation_is_sent_once_however_often_at_once(on, owner):
@@ -472,11 +399,3 @@ def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
         with pytest.raises(ChainTimeout, match="other transactions are still waiting"):
             waiting.result(30)
         embedded.service.bundler.pay(SOMEBODY, 1)
-
-
-def test_every_refusal_is_a_4xx_or_the_chains():
-    def kinds(kind):
-        return {kind}.union(*(kinds(sub) for sub in kind.__subclasses__()))
-
-    statuses = {kind.status for kind in kinds(SmartAccountError)}
-    assert {400, 404, 409, 422} <= statuses <= {400, 404, 409, 413, 422, 429, 502, 504}

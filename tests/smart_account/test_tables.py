@@ -2,10 +2,8 @@
 
 import pytest
 
-from mpcsim.errors import UsageError
-from mpcsim.smart_account import contracts, tables
-from mpcsim.smart_account.fields import SIGNED
-from mpcsim.smart_account.tables import Balance, View, ether
+from mpcsim.smart_account import tables
+from mpcsim.smart_account.tables import Balance, ether
 
 ETHER = 10**18
 
@@ -31,30 +29,6 @@ def rows(view):
 )
 def test_ether_shows_every_digit_that_counts(wei, text):
     assert ether(wei) == text
-
-
-def test_a_long_text_keeps_its_ends():
-    assert tables.brief("0x1234", 6) == "0x1234"
-    assert tables.brief("0x123456789abc", 9) == "0x123...9abc"
-
-
-def test_a_view_shows_itself():
-    view = View(("a", "b"), [("1", "<2>")], frozenset({"a"}))
-    assert repr(view) == "a  b\n1  <2>"
-    assert "&lt;2&gt;" in view._repr_html_()
-
-
-def test_fields_and_who_supplied_them(embedded, owner):
-    flow = embedded.client.begin(owner.address, to=embedded.stranger(), sponsored=True)
-    assert tables.fields_view(flow).rows == []
-    embedded.client.step(flow, owner.sign)
-    assert list(rows(tables.fields_view(flow))) == ["sender", "nonce", "init_code"]
-    embedded.client.run(flow, owner.sign)
-    found = rows(tables.fields_view(flow))
-    assert set(found) == {*SIGNED, "signature"}
-    assert found["sender"] == (flow.operation.sender, "", "info query")
-    assert found["paymaster_and_data"][1:] == ("149 bytes", "paymaster sponsor query")
-    assert found["signature"][1:] == ("65 bytes", "the owner")
 
 
 def test_balances_are_the_chains(embedded, owner):
@@ -86,22 +60,3 @@ def test_a_receipt(embedded, owner, sponsored):
     assert found["paid by"] == (f"paymaster {paymaster}" if sponsored else "the account itself",)
     flow.receipt.update(status="failed", reason="ERC20: no")
     assert rows(tables.receipt_view(flow))["reason"] == ("ERC20: no",)
-
-
-def test_events_name_contracts_and_addresses(embedded, owner):
-    account, friend = embedded.account(owner), embedded.stranger()
-    embedded.mint(account, 5)
-    call = contracts.token().abi.call("transfer", friend, 5)
-    flow = embedded.run(owner, to=embedded.token, data=call, sponsored=True)
-    names = {account: "account", friend: "friend", embedded.token: "token"}
-    view = tables.events_view(flow, names)
-    assert ("token", "Transfer", "account, friend, 5") in view.rows
-    assert view.rows[-1][1] == "UserOperationEvent"
-    assert view.rows[-1][0] == flow.entry_point
-
-
-def test_no_receipt_no_table(embedded, owner):
-    flow = embedded.client.begin(owner.address, to=embedded.stranger())
-    for view in (tables.receipt_view, lambda flow: tables.events_view(flow, {})):
-        with pytest.raises(UsageError, match="in no block yet"):
-            view(flow)

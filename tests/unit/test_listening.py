@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import pickle
 import resource
 import selectors
 import socket
@@ -15,7 +14,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import pytest
 import uvicorn
 import uvloop
@@ -268,16 +266,6 @@ def test_headers_take_no_longer_than_they_may(server, drop):
     assert server.closed == {Limit.SLOW_HEADER: 1}
 
 
-def test_the_second_headers_on_a_connection(server):
-    connection = server.connect().send(ask())
-    assert connection.status() == 200
-    server.wait(2 * LIMITS.header_s)  # idle; that is not limited so closely
-    assert connection.send(ask()).status() == 200
-    connection.send(ask()[:-2])
-    server.wait(LIMITS.header_s + 1e-6)
-    assert connection.error(408)
-
-
 # --- bodies -------------------------------------------------------------------------------------
 
 
@@ -288,15 +276,6 @@ def test_bodies_take_no_longer_than_they_may(server, body):
     assert not connection.ended
     server.wait(1e-2)
     assert connection.error(408) == "The body was not complete in time"
-    assert server.closed == {Limit.SLOW_BODY: 1}
-
-
-def test_a_body_that_was_answered_before_it_came(server):
-    connection = server.connect().send(upload(path="/"))
-    assert connection.status() == 200
-    server.wait(LIMITS.body_s + 1e-6)
-    assert connection.ended
-    assert not connection.got
     assert server.closed == {Limit.SLOW_BODY: 1}
 
 
@@ -364,14 +343,6 @@ def test_half_sent_requests_lock_nobody_out(few, beginning):
     assert few.closed[Limit.DISPLACED] >= 4 * FEW.connections
 
 
-def test_idle_connections_lock_nobody_out(few):
-    for _ in range(3 * FEW.connections):
-        assert few.connect().send(ask()).status() == 200
-    # Three that have not said anything yet are not displaced by each other.
-    new = [few.connect() for _ in range(3)]
-    assert [connection.send(ask()).status() for connection in new] == [200] * 3
-
-
 def test_when_all_are_busy(few):
     few.app.go.clear()
     busy = [few.connect().send(ask()) for _ in range(FEW.connections)]
@@ -434,14 +405,6 @@ def test_answers_that_are_read_slowly_and_not_at_all(server):
     assert server.closed == {Limit.UNREAD: 1}
 
 
-def test_many_requests_at_once_are_answered_in_order(server):
-    """However many: what comes while one is answered is not read."""
-    connection = server.connect().send(ask() * 500)
-    server.wait(1.0)
-    assert connection.got.count(b"200 OK") == 500
-    assert not server.closed
-
-
 @pytest.mark.parametrize(
     ("request_text", "status", "code", "says"),
     [
@@ -459,28 +422,11 @@ def test_broken_requests_are_told_what_is_wrong(server, request_text, status, co
     assert "hush" not in said
 
 
-def test_an_empty_line_after_a_request_does_not_cost_its_answer(server):
-    connection = server.connect().send(ask() + b"\r\n")
-    assert connection.status() == 200
-    assert connection.error(400)
-    assert server.closed == {Limit.BROKEN: 1}
-
-
 def test_whoever_goes_on_sending_after_a_refusal_is_cut_off(server):
     connection = server.connect().send(b"x" * MOST_DROPPED_BYTES)
     assert connection.ended
     assert not connection.closing
     connection.send(b"x" * MOST_DROPPED_BYTES)
-    assert connection.closing
-
-
-def test_a_connection_refused_after_an_answer_ends_by_itself(server):
-    connection = server.connect().send(ask())
-    assert connection.status() == 200
-    connection.send(b"GET / HTTP/1.1\r\nX: " + b"x" * LIMITS.header_bytes)
-    assert connection.error(431)
-    assert not connection.closing
-    server.wait(LIMITS.body_s + 1e-6)
     assert connection.closing
 
 
@@ -525,29 +471,6 @@ def test_limits_are_settings():
         for text in ("0", "-1", "x", "nan", "1e9"):
             with pytest.raises(SettingsError, match=f"^{name} must be "):
                 read(ConnectionLimits, {name: text})
-
-
-@pytest.mark.parametrize(
-    ("name", "least", "most"),
-    [
-        ("MAX_CONNECTIONS", 1, 100_000),
-        ("MAX_HEADER_BYTES", 1024, 1 << 20),
-        ("HEADER_TIMEOUT_S", None, 600),
-        ("BODY_TIMEOUT_S", None, 600),
-        ("IDLE_TIMEOUT_S", None, 3600),
-    ],
-)
-def test_bounds_of_settings(name, least, most):
-    for allowed in (least or 1, most):
-        read(ConnectionLimits, {name: str(allowed)})
-    for refused in ((least or 1) - 1, most + 1):
-        with pytest.raises(SettingsError, match=f"^{name} must be "):
-            read(ConnectionLimits, {name: str(refused)})
-
-
-def test_workers_get_the_limits():
-    copy = pickle.loads(pickle.dumps(Connections(FEW)))
-    assert copy.limits == FEW
 
 
 def test_no_more_connections_than_open_files():
@@ -608,15 +531,3 @@ def test_a_client_that_goes_on_sending_gets_its_answer(start):
         connection.shutdown(socket.SHUT_WR)
         with connection.makefile("rb") as file:
             assert file.read().startswith(b"HTTP/1.1 431 ")
-
-
-def test_clients_notice_nothing():
-    """A client of every day: kept connections, bodies, answers of all kinds."""
-    with node(LIMITS) as address:
-        url = f"http://127.0.0.1:{address[1]}"
-        with httpx.Client(base_url=url, trust_env=False) as client:
-            for _ in range(3):
-                assert client.get("/").status_code == 200
-                upgrade = {"Connection": "Upgrade", "Upgrade": "h2c"}
-                assert client.get("/", headers=upgrade).status_code == 200
-                assert client.post("/v3/wallet/sign", content=b"x" * 300_000).status_code == 401

@@ -1,8 +1,6 @@
 """What requests to use a key are authenticated with."""
 
 import hashlib
-from dataclasses import replace
-from itertools import combinations
 
 import pytest
 from nacl.encoding import RawEncoder
@@ -74,29 +72,6 @@ def test_everything_is_bound(use):
         assert not use.authenticated(KEY, mac[:i] + bytes([mac[i] ^ 1]) + mac[i + 1 :])
         assert not use.authenticated(KEY, mac[:i])
         assert not use.authenticated(KEY[:i] + bytes([KEY[i] ^ 1]) + KEY[i + 1 :], mac)
-
-
-def test_messages_are_bound_as_they_are_sent():
-    sent = [(), (b"",), (b"ab",), (b"a", b"b"), (b"b", b"a"), (b"", b"ab"), (b"ab", b"")]
-    macs = {SIGNING._replace(first=hashes(messages)).mac(KEY) for messages in sent}
-    assert len(macs) == len(sent)
-
-
-@pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
-def test_each_pair_has_a_key_of_its_own_for_each_epoch(curve):
-    shares = keys(curve)
-    found = set()
-    for i, j in combinations((CLIENT, *MPC_NODES), 2):
-        assert shares[i].auth_key(j) == shares[j].auth_key(i)
-        found.add(shares[i].auth_key(j))
-    share = shares[CLIENT]
-    secret = share.peers[OPERATOR].pair_secret
-    tagged = framed("mpcsim/vault/auth/v1", share.record.epoch, secret)
-    assert share.auth_key(OPERATOR) == sha256(tagged)
-    renewed = replace(share, record=replace(share.record, epoch=bytes(32)))
-    found.add(renewed.auth_key(OPERATOR))
-    assert len(found) == 4
-    assert not {state.pair_secret for state in share.peers.values()} & found
 
 
 def test_a_resharing_makes_new_keys():

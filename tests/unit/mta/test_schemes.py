@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.explorer import Explorer
 from mpcsim.ids import CLIENT, HOLDERS
 from mpcsim.keyshare import KeyShare
 from mpcsim.mta import schemes
@@ -19,7 +16,6 @@ from mpcsim.mta.ot import OtMta
 from mpcsim.mta.schemes import built_in_scheme, mta_scheme, register_scheme
 from mpcsim.protocols import dkg, reshare
 from mpcsim.runner import results, run
-from mpcsim.sim.replay import record
 from tests.examples.open_multiplication import OpenMta
 
 OPEN = OpenMta()
@@ -75,16 +71,6 @@ def test_another_scheme_after_a_resharing() -> None:
     assert {share.mta for share in new.values()} == {mta_scheme("ot/80")}
 
 
-def test_it_is_explored_and_replayed() -> None:
-    sim = simulation()
-    explorer = Explorer.live(sim, "sign", signers=(1, 2))
-    assert any("d_1" in str(field) for field in explorer.details["2>1 Respond"].fields)
-    explorer.edit(2, 1, "Respond", "reply.d_1", "+ 1")
-    assert explorer.view.aborts
-    graph = record(sim.sign().trace)
-    assert graph.replay(Network.preset("seoul"), 10).finished_ms.min() > 0
-
-
 def test_a_share_of_a_scheme_that_is_not_registered_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -98,22 +84,6 @@ def test_a_service_reads_none_but_the_packages_own() -> None:
     stored = simulation().shares[CLIENT].to_bytes()
     with pytest.raises(InvalidEncoding, match="unknown multiplication scheme 'open'"):
         KeyShare.from_bytes(stored, schemes=built_in_scheme)
-
-
-def test_another_process_knows_it_once_it_has_registered_it() -> None:
-    stored = simulation().shares[CLIENT].to_bytes().hex()
-    code = (
-        "import sys\n"
-        "from mpcsim.keyshare import KeyShare\n"
-        "from mpcsim.mta.schemes import register_scheme\n"
-        "from tests.examples.open_multiplication import OpenMta\n"
-        "register_scheme(OpenMta())\n"
-        "print(KeyShare.from_bytes(bytes.fromhex(sys.stdin.read())).mta.identifier)\n"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], input=stored, capture_output=True, text=True, check=True
-    )
-    assert ran.stdout == "open\n"
 
 
 # ---------------------------------------------------------------------- what is refused
