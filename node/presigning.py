@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from mpcsim.encoding import NO_CONTEXT
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, START_BYTES, PartyId
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
@@ -138,7 +138,7 @@ class Presigner:
             )
         if not sealed.fits:
             await self._vaults.opened_share(caller, sealed, signer, timing)  # it says what is wrong
-            raise BadRequest("Invalid secret_store: it is of another key")
+            raise InternalError("a vault of another key has been opened")
         made: list[str] = []
         while len(made) < count:
             try:

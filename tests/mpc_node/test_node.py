@@ -17,6 +17,7 @@ from mpcsim.mpc_node import events
 from mpcsim.mpc_node import node as mpc_node
 from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.protocol import Done
+from mpcsim.protocols import dkg
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
@@ -227,6 +228,25 @@ def test_sessions_are_bounded(monkeypatch):
         assert response.json() == {"error": "too many sessions are open"}
 
     run_with(work)
+
+
+@with_gateway()
+async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
+    """It was called off while a thread computed: its epoch must not be one that is begun."""
+    node = gateway.links[OPERATOR].node
+    original = node._enter
+
+    def enter(session):
+        if dkg.epoch(session.party) is not None:
+            node._forget(session)
+        original(session)
+
+    node._enter = enter
+    with pytest.raises(Failed) as failed:
+        await client.begin_generate("ed25519")
+    assert failed.value.status == 410
+    node._enter = original
+    await client.check_consistent("ed25519")
 
 
 @with_gateway()

@@ -269,7 +269,8 @@ async def test_what_presignatures_are_not_for(house: House) -> None:
     assert await failing(BadRequest, house.presign(record)) == (
         "Invalid curve: presignatures are for secp256k1"
     )
-    made = await house.presign(await house.generate("secp256k1"), 1)
+    whole = await house.generate("secp256k1")
+    made = await house.presign(whole, 1)
     assert await sign(house, record, made) == ([], ["sign"])
 
 

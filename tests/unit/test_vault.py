@@ -681,6 +681,7 @@ def test_malformed_presignatures():
         (b"\2" + data[1:], "presignature: version 2, expected 1"),
         (b"", "presignature: empty"),
         (bytes(4096), "presignature: more than 2048 bytes"),
+        (raw(replace(good, ciphertext=bytes(15)).to_text()), "presignature: too short"),
     ):
         with pytest.raises(MalformedVault, match=reason):
             SealedPresignature.from_text(text(bad))
