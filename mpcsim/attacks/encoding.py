@@ -113,7 +113,8 @@ def small_order_in_a_nonce(build: Build) -> Finding:
         bound = steps.bind(share.public_key, listed, MESSAGE)
         z = steps.sign(CHEATER, share.secret_share, keep.nonces, bound)
         encoded = steps.encode_group_commitment_list(listed)
-        seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, encoded)
+        key = share.public_key.encode()
+        seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
         return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
 
     honest = signer(build, HONEST)
