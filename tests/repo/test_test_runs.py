@@ -11,9 +11,9 @@ from tests.soak.areas import AREAS, Area
 from tests.soak.record import Record
 
 
-def test_a_change_affects_whoever_imports_it_however_far_away(monkeypatch):
-    monkeypatch.setattr(affected, "CODE", ("mpcsim/sim", "tests/sim", "tests/unit/algebra"))
-    tests = affected.affected_tests(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"])
+def test_a_change_affects_whoever_imports_it_however_far_away():
+    some = ("mpcsim/sim", "tests/sim", "tests/unit/algebra")
+    tests = affected.importers(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"], some)
     assert "tests/sim/test_colours.py" in tests  # directly
     assert "tests/sim/test_figures.py" in tests  # through the figures
     assert "tests/unit/algebra/test_groups.py" not in tests
