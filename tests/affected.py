@@ -88,7 +88,7 @@ def affected_tests(changed: Iterable[str]) -> list[str]:
 
 
 def importers(changed: Iterable[str], folders: Sequence[str] = CODE) -> set[str]:
-    """Return the files given, and all in these folders that import one of them, however far away."""
+    """Return the files given, and all in the folders that import one, however far away."""
     imported_by: dict[str, set[str]] = {}
     for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
