@@ -116,7 +116,7 @@ class Secp256k1Group(Group):
 
         Uniform over the points: x is a fresh hash at each try and the sign of y is hashed too.
         The running time depends on the input: on data of this side, a caller sees to it that it
-        does not depend on a secret (``ot_base`` hashes to the points of both branches).
+        does not depend on a secret (in ``ot_base`` both sides hash the same points).
         """
         for counter in range(256):
             digest = tagged_xof(tag, 33, *parts, u32(counter))

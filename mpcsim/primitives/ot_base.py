@@ -78,9 +78,9 @@ def receiver_start(sid: bytes, choices: bytes, rng: Rng) -> tuple[ReceiverKeep, 
         c = bit(choices, k)
         other = SECP256K1.base(SECP256K1.random_scalar(rng))
         b = SECP256K1.random_scalar(rng)
-        # For both branches: how many tries an oracle takes must not tell the choice.
-        hashed = [_hash_point(sid, k, branch, other) for branch in (0, 1)]
-        chosen = SECP256K1.base(b) - hashed[c]
+        chosen = SECP256K1.base(b) - _hash_point(sid, k, c, other)
+        # What the sender hashes, no more and no less: how many tries it takes tells no choice.
+        _hash_point(sid, k, 1 - c, chosen)
         exponents.append(b)
         pairs[c].append(chosen)
         pairs[1 - c].append(other)

@@ -87,6 +87,18 @@ def test_base_ot_gives_one_key_of_two():
     assert len({keys0[i : i + 16] for i in range(0, 2048, 16)}) == 128
 
 
+def test_base_ot_receiver_hashes_what_its_sender_does_whatever_it_chooses(monkeypatch):
+    """How many tries an oracle takes depends on the point, and both points are sent."""
+    hashed, hash_point = [], ot_base._hash_point
+    monkeypatch.setattr(ot_base, "_hash_point", lambda *of: hashed.append(of) or hash_point(*of))
+    _, first = ot_base.receiver_start(SID, SeededRng("choices").bytes(16), SeededRng(1))
+    by_receiver = set(hashed)
+    hashed.clear()
+    ot_base.sender_answer(SID, first, SeededRng(2))
+    assert by_receiver == set(hashed)
+    assert len(by_receiver) == len(hashed) == 256
+
+
 def test_base_ot_refuses_another_number_of_instances():
     kept, first = ot_base.receiver_start(SID, bytes(16), SeededRng(1))
     _, second = ot_base.sender_answer(SID, first, SeededRng(2))
