@@ -201,8 +201,8 @@ class Party(Generic[S, R]):
         self._unopened: list[tuple[PartyId, bytes]] = []
         """What may open once the parties have agreed on secrets."""
         self._unproven: set[PartyId] = set()
-        """Peers of whom a message opened early, and who have sealed nothing since with what the two
-        parties alone share: no check names them."""
+        """Peers of whom a message opened early, until something comes, or is given to a round, that
+        they have sealed with what the two parties alone share: no check names them."""
         self._forged: set[PartyId] = set()
         self._gave_up: dict[PartyId, str] = {}
         """As ``Waiting`` reports them; ``_forged`` is its ``unopened``."""
@@ -606,6 +606,7 @@ class Party(Generic[S, R]):
     def _run(self, round_: Round, outputs: list[Output[R]]) -> None:
         """Run one round and put out what it sends."""
         self._absorb(round_)
+        self._prove(round_)
         self._view.rng = round_rng(self._root, round_, self._received)
         try:
             with self._step(round_.name):
@@ -639,6 +640,16 @@ class Party(Generic[S, R]):
             for j in sorted(payloads):
                 parts += [kind.__name__.encode(), u32(j), payloads[j]]
         self._received = tagged_hash(Tag.RECEIVED, *parts)
+
+    def _prove(self, round_: Round) -> None:
+        """See who has sealed what a round is given; a first message may have come after the rest.
+
+        Such a round first compares what its sender and this party take the first messages to be.
+        """
+        first = {sends.message for sends in self.definition.rounds[0].sends}
+        for kind in round_.needs:
+            if kind not in first:
+                self._unproven -= self._senders[kind]
 
     def _seals(self, sends: Sends, peer: PartyId) -> bool:
         """Whether messages of that kind to or from the peer are sealed."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import Aborted, UsageError
+from mpcsim.errors import Aborted, Reason, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.protocol import Party
+from mpcsim.protocol import Party, Send
 from mpcsim.protocol.channel import seal
 from mpcsim.protocol.early import FIRST_KIND
 from mpcsim.protocol.envelope import Envelope
@@ -20,6 +20,7 @@ from mpcsim.protocols import ecdsa, frost, presign, signing
 from mpcsim.rng import SystemRng
 from mpcsim.sample_keys import keys
 from mpcsim.testing.fields import alterations, malformations
+from tests.helpers.adversary import Adversary, on
 
 PAIR = (CLIENT, OPERATOR)
 CURVES = ("secp256k1", "ed25519")
@@ -194,3 +195,19 @@ def test_a_client_that_has_sealed_with_the_pair_secret_is_named():
     wrong = seal(mine.pair_secrets[OPERATOR], plain, b"nonsense", SystemRng()).encode()
     (aborted,) = [each for each in party.receive(CLIENT, wrong) if isinstance(each, Aborted)]
     assert aborted.culprits == {CLIENT}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["first message first", "first message last"])
+def test_a_failed_ot_check_names_the_client_in_whatever_order_it_speaks(late):
+    """Or it could guess again after each restart of the operator, whose store would not know."""
+    mine, message = honest_first("ecdsa")
+    party = operator("ecdsa")
+    guess = on("Offer", lambda offer: replace(offer, offer=replace(offer.offer, t=bytes(32))))
+    (send,) = (each for each in party.start() if isinstance(each, Send))
+    (offer,) = Adversary(mine, guess).receive(OPERATOR, send.data)
+    mail = [sealed_early(party, message.encode(mine.wire)), offer.data]
+    outputs = [each for data in mail[:: -1 if late else 1] for each in party.receive(CLIENT, data)]
+    (aborted,) = (each for each in outputs if isinstance(each, Aborted))
+    assert aborted.reason is Reason.OT_EXTENSION_CHECK
+    assert aborted.culprits == {CLIENT}
+    assert party.share.after(aborted).peers[CLIENT].multiplication is None
