@@ -132,6 +132,18 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
     await refused(client, share)
 
 
+async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    for _ in range(3):
+        await client.ask("suspend", await client.suspension(share))
+        await delivered(gateway)
+        kept = {notice.at.key_id for notice in gateway.gateway.registry.notices()}
+        assert kept == {share.record.epoch}
+        await refused(client, share)
+        share = await client.recover("ed25519")
+    assert len(gateway.gateway.suspensions._notices) == 1
+
+
 async def state(gateway):
     return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
