@@ -36,10 +36,12 @@ CREATE TABLE IF NOT EXISTS events (
     hash    BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS begun (
-    user_id   TEXT PRIMARY KEY,
+    user_id   TEXT NOT NULL,
+    curve     TEXT NOT NULL,
     since     REAL NOT NULL,
     written   INTEGER NOT NULL,
-    unwritten INTEGER NOT NULL
+    unwritten INTEGER NOT NULL,
+    PRIMARY KEY (user_id, curve)
 );
 """
 EMPTY: Final = LogHead(0, bytes(32))
@@ -47,8 +49,9 @@ EMPTY: Final = LogHead(0, bytes(32))
 REFUSED_IN_A_ROW: Final = 32
 """Further ones are not written down, so that nobody fills the disk with them."""
 BEGUN_AT_ONCE: Final = 32
-"""Generations and recoveries that one user begins within ``BEGUN_S`` and that have a line each; of
-further ones the next line about the user has the number (table ``begun``)."""
+"""Generations and recoveries that one user begins on a curve within ``BEGUN_S`` and that have a
+line each; of further ones the next line about this user's key has the number (table ``begun``). By
+curve: else whoever wants one key could begin as many of the other before, and leave no line."""
 BEGUN_S: Final = 3600.0
 
 
@@ -56,8 +59,8 @@ class Kind(Enum):
     """What is written down."""
 
     BEGUN = "begun"
-    """A generation or recovery; ``key_id`` is the key to be recovered. Many by one user within an
-    hour have one line together (``BEGUN_AT_ONCE``)."""
+    """A generation or recovery; ``key_id`` is the key to be recovered. Many on one curve by one
+    user within an hour have one line together (``BEGUN_AT_ONCE``)."""
     MADE = "made"
     RECOVERED = "recovered"
     RETIRED = "retired"
@@ -126,11 +129,11 @@ class EventLog:
             return
         now = self._now()
         if kind is Kind.BEGUN:
-            more = _more_begun(cursor, user_id, now)
+            more = _more_begun(cursor, now, user_id, curve)
             if more is None:
                 return
             outcome = outcome or more
-        elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id)):
+        elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id, curve)):
             self._add(cursor, now, Kind.BEGUN, user_id, curve, outcome=more)
         self._add(
             cursor, now, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
@@ -165,33 +168,38 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     return EMPTY if row is None else LogHead(*row)
 
 
-def _more_begun(cursor: sqlite3.Cursor, user_id: str, now: float) -> str | None:
+def _more_begun(cursor: sqlite3.Cursor, now: float, *at: str) -> str | None:
     """Count a session that a user begins.
+
+    Args:
+        at: user and curve.
 
     Returns:
         How many before it have no line, for its own; None: nor has this one.
     """
-    row = cursor.execute(
-        "SELECT since, written FROM begun WHERE user_id = ?", (user_id,)
-    ).fetchone()
-    since, written = row or (now, 0)
+    found = "SELECT since, written FROM begun WHERE user_id = ? AND curve = ?"
+    since, written = cursor.execute(found, at).fetchone() or (now, 0)
     if not 0 <= now - since < BEGUN_S:  # the clock may have been put back
         since, written = now, 0
     if written >= BEGUN_AT_ONCE:
-        cursor.execute("UPDATE begun SET unwritten = unwritten + 1 WHERE user_id = ?", (user_id,))
+        cursor.execute(
+            "UPDATE begun SET unwritten = unwritten + 1 WHERE user_id = ? AND curve = ?", at
+        )
         return None
-    more = _unwritten(cursor, user_id)
-    values = user_id, since, written + 1, 0
-    cursor.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?)", values)
+    more = _unwritten(cursor, *at)
+    values = *at, since, written + 1, 0
+    cursor.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?, ?)", values)
     return more
 
 
-def _unwritten(cursor: sqlite3.Cursor, user_id: str) -> str:
-    """How many sessions a user has begun that have no line; from now on none. Empty: none."""
-    row = cursor.execute("SELECT unwritten FROM begun WHERE user_id = ?", (user_id,)).fetchone()
+def _unwritten(cursor: sqlite3.Cursor, *at: str) -> str:
+    """Return how many sessions a user has begun on a curve that have no line, as text; from now on
+    none. Empty: none."""
+    found = "SELECT unwritten FROM begun WHERE user_id = ? AND curve = ?"
+    row = cursor.execute(found, at).fetchone()
     if row is None or not row[0]:
         return ""
-    cursor.execute("UPDATE begun SET unwritten = 0 WHERE user_id = ?", (user_id,))
+    cursor.execute("UPDATE begun SET unwritten = 0 WHERE user_id = ? AND curve = ?", at)
     return f"{row[0]} more were begun before this, too many for a line each"
 
 

@@ -132,8 +132,8 @@ def test_a_head_that_is_none_is_said_to_be_so():
 
 
 def test_sessions_begun_do_not_fill_the_disk_and_are_counted():
-    """Each user has so many lines an hour; the number of further ones is in the next line of that
-    user's that is written, whatever that is about."""
+    """Each user has so many lines an hour and curve; the number of further ones is in the next line
+    of that user's key that is written, whatever that is about."""
     log = Log()
     at, log.log._now = [0.0], lambda: at[0]
     cursor = log.database.cursor()
@@ -146,21 +146,23 @@ def test_sessions_begun_do_not_fill_the_disk_and_are_counted():
     begin(BEGUN_AT_ONCE + 3)
     assert [event.event for event in log.rows()] == ["begun"] * BEGUN_AT_ONCE
     log.write(Kind.REFUSED, outcome="no")
-    log.log.write(cursor, Kind.BEGUN, "bystander", "ed25519")
+    for user, curve in (("bystander", "ed25519"), ("user", "secp256k1")):
+        log.log.write(cursor, Kind.BEGUN, user, curve)
     log.write(Kind.RECOVERED, outcome="head")
     for _ in range(2):
         at[0] += BEGUN_S
         begin(BEGUN_AT_ONCE + 3)
     rows = log.rows()[BEGUN_AT_ONCE:]
-    assert [(e.event, e.user_id, e.outcome) for e in rows[:5]] == [
+    assert [(e.event, e.user_id, e.outcome) for e in rows[:6]] == [
         ("refused", "user", "no"),
         ("begun", "bystander", ""),
+        ("begun", "user", ""),
         ("begun", "user", said),
         ("recovered", "user", "head"),
         ("begun", "user", ""),
     ]
-    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + BEGUN_AT_ONCE]
-    assert len(rows) == 4 + 2 * BEGUN_AT_ONCE
+    assert [n for n, e in enumerate(rows) if e.outcome == said] == [3, 5 + BEGUN_AT_ONCE]
+    assert len(rows) == 5 + 2 * BEGUN_AT_ONCE
     assert not verify(log.rows())
 
 
