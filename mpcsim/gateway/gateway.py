@@ -103,7 +103,8 @@ class Gateway:
         Raises:
             LinkFailed: one has not been heard of yet, and cannot be reached.
         """
-        return {party: await link.hello(fresh=True) for party, link in self.links.items()}
+        found = await all_of([link.latest_hello() for link in self.links.values()])
+        return dict(zip(self.links, found, strict=True))
 
     async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
         """Answer one request of a node; ``wire`` says what the bodies are.
