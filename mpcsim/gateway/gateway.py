@@ -7,9 +7,11 @@ force.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
@@ -41,12 +43,17 @@ from mpcsim.rpc.errors import (
     no_such_user,
     recovered_meanwhile,
     starting,
+    too_many_at_once,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
 from mpcsim.rpc.session_keys import is_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
+
+AT_ONCE: Final = 128
+"""Requests of one user that are answered at a time, besides those that may wait for its keys: while
+an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
 
 
 class Gateway:
@@ -81,6 +88,10 @@ class Gateway:
         self.limits = limits
         self._waves = waves
         self._streaming = streaming
+        self._answering: Counter[str] = Counter()
+        """Requests, by user."""
+        # Two keys, with each of which either MPC node signs.
+        self._at_once = AT_ONCE + 4 * sessions.queues["signing"].capacity
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -112,8 +123,26 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        await self._attend()
-        return await self._answer(verb, asking, data)
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            return await self._answer(verb, asking, data)
+
+    @contextmanager
+    def _place(self, user_id: str) -> Iterator[None]:
+        """Answer a request of a user in the block.
+
+        Raises:
+            Refused: too many of this user are being answered.
+        """
+        if self._answering[user_id] >= self._at_once:
+            raise too_many_at_once()
+        self._answering[user_id] += 1
+        try:
+            yield
+        finally:
+            self._answering[user_id] -= 1
+            if not self._answering[user_id]:
+                del self._answering[user_id]
 
     async def _attend(self) -> None:
         """What is to be done before any request is answered."""
@@ -137,9 +166,10 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        await self._attend()
-        reply = await self._streaming.exchange(asking, body)
-        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            reply = await self._streaming.exchange(asking, body)
+            return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
