@@ -34,6 +34,8 @@ LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
 LATEST_S: Final = 0.5
 """How long anybody who asks who an MPC node is waits until it says so."""
+SILENT_S: Final = 2.0
+"""After which it counts as one that does not answer."""
 
 
 @dataclass
@@ -299,6 +301,8 @@ class Link:
             self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
         left = max(0.0, self._asked_at + LATEST_S - loop.time())
         done, _ = await asyncio.wait([self._asking], timeout=left)
+        if not done and loop.time() - self._asked_at >= SILENT_S:
+            self.answers = False
         if self._hello is not None:
             return self._hello
         if not done:
