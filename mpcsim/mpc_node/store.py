@@ -66,10 +66,13 @@ CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS entered (
-    key_id TEXT PRIMARY KEY,
-    over   INTEGER NOT NULL DEFAULT 0
+    key_id  TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    curve   TEXT NOT NULL,
+    over    INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS open ON entered (key_id) WHERE over = 0;
+CREATE INDEX IF NOT EXISTS entered_at ON entered (user_id, curve);
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
@@ -82,6 +85,9 @@ _COLUMNS = (
 _K = TypeVar("_K", SealKey, Identity)
 _KEY_PAIR_BYTES: Final = 64
 """Of a secret half and its public half."""
+ENTERED: Final = 64
+"""Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
+older one a store that is put back later does not know that it was over: that is in doubt."""
 
 _SEAL_KEY_LOST: Final = (
     "without its own one no secret_store made so far opens; put back a backup of this store. If "
@@ -410,12 +416,20 @@ class ShareStore:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
 
-    def enter(self, key_id: str) -> None:
+    def enter(self, key_id: str, user_id: str, curve: str) -> None:
         """Remember that a session makes shares of this epoch, for which this node has signed
         nothing so far. Once the session is over without a vote, none will ever follow: that is
-        known from then on, also to a backup."""
+        known from then on, also to a backup, until ``ENTERED`` later ones are over."""
         with self._database.transaction() as cursor:
-            cursor.execute("INSERT OR IGNORE INTO entered (key_id) VALUES (?)", (key_id,))
+            cursor.execute(
+                "INSERT OR IGNORE INTO entered (key_id, user_id, curve) VALUES (?, ?, ?)",
+                (key_id, user_id, curve),
+            )
+            cursor.execute(
+                "DELETE FROM entered WHERE rowid IN (SELECT rowid FROM entered WHERE user_id = ?"
+                " AND curve = ? AND over = 1 ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                (user_id, curve, ENTERED),
+            )
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
