@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -178,9 +178,8 @@ class GatewayClient:
         Raises:
             UnsignedRecord: they have not, or it is another user's.
         """
-        found = _model(_SignedKeys, await self._get("/wallet/v1/keys", token))
         keys = []
-        for said in found.keys:
+        for said in await self._signed_keys(token):
             record = await self.record(said.record, user_id, curve=said.curve)
             keys.append(
                 RegisteredKey(
@@ -192,10 +191,20 @@ class GatewayClient:
             )
         return keys
 
-    async def key(self, token: str, user_id: str, curve: str) -> RegisteredKey | None:
-        """The user's key on a curve, if there is one."""
-        keys = await self.keys(token, user_id)
-        return next((key for key in keys if key.curve == curve), None)
+    async def present(self, token: str, user_id: str, curve: str, key_id: str) -> bytes | None:
+        """Return the ``SignedRecord`` of a user's key, if these are its present shares.
+
+        Raises:
+            UnsignedRecord: as for ``keys``.
+        """
+        for said in await self._signed_keys(token):
+            record = await self.record(said.record, user_id, curve=said.curve)
+            if (said.curve, record.key_id) == (curve, key_id):
+                return said.record
+        return None
+
+    async def _signed_keys(self, token: str) -> Sequence[_SignedKey]:
+        return _model(_SignedKeys, await self._get("/wallet/v1/keys", token)).keys
 
     async def wallet(self, token: str, user_id: str, path: Path | None = None) -> WalletInformation:
         """A user's keys with their addresses, which are computed here.

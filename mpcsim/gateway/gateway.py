@@ -39,6 +39,7 @@ from mpcsim.rpc.errors import (
     made_already,
     no_such_key,
     no_such_user,
+    not_authentic,
     recovered_meanwhile,
     starting,
 )
@@ -260,7 +261,7 @@ class Gateway:
         parties = _openers(body.halves, body.whole)
         requests = [
             wire.OpenHalf(
-                body.key_id, body.reply_key, body.halves[j], body.proofs.get(j), body.whole
+                body.key_id, body.reply_key, body.halves[j], _proof_for(j, body.proofs), body.whole
             )
             for j in parties
         ]
@@ -410,8 +411,19 @@ def _half_of(
     count: int = 0,
 ) -> wire.OpenHalf:
     """What an MPC node that does not sign is asked."""
-    half, proof = vault.halves[party], vault.proofs.get(party)
+    half, proof = vault.halves[party], _proof_for(party, vault.proofs)
     return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
+
+
+def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.UseProof:
+    """Return what shows an MPC node who asks.
+
+    Raises:
+        Refused: there is nothing for it.
+    """
+    if party not in proofs:
+        raise not_authentic(party)
+    return proofs[party]
 
 
 def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:

@@ -386,16 +386,15 @@ class MpcNode:
         whole, using = bool(body.whole), body.using
         with self._lock:
             stored = self._usable(grant.user_id, body.key_id.hex())
-            proof = body.proof or wire.UseProof(self._hello.boot, b"")
             use = VaultUse.opening(
                 body.key_id,
                 grant.user_id,
-                proof.boot,
+                body.proof.boot,
                 body.reply_key,
                 presignatures=body.count,
                 using=using.encode(NO_CONTEXT) if using else b"",
             )
-            self._check_authentic(stored, use, proof.mac)
+            self._check_authentic(stored, use, body.proof.mac)
             if whole and (body.count or using):
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None

@@ -311,7 +311,7 @@ class Hello(Body):
     """The identity's, of the seal key (``statements.SealKeyStatement``)."""
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
     """Random; another one after every start, and after many signatures (``START_BYTES``)."""
-    seal_number: Annotated[int, U32] = 0
+    seal_number: Annotated[int, U32]
     """How many seal keys it has had before this one."""
 
 
@@ -327,7 +327,7 @@ class OpenHalf(Body):
     key_id: Annotated[bytes, BYTES32]
     reply_key: Annotated[bytes, BYTES32]
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
-    proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
+    proof: Annotated[UseProof, Nested(UseProof)]
     whole: Annotated[int, U8] = 0
     count: Annotated[int, U8] = 0
     """So many presignatures are being made with the other MPC node: allow each to be used once."""

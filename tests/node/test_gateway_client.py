@@ -225,7 +225,7 @@ def test_keys_of_tokens_that_make_no_sense(body):
 def shown(party: PartyId) -> dict[str, Any]:
     """What a gateway shows of an MPC node."""
     identity = Identity(bytes([party]) * 32)
-    signature = identity.sign(SealKeyStatement(party, b"\x11" * 32))
+    signature = identity.sign(SealKeyStatement(party, b"\x11" * 32, 0))
     return {
         "identifier": party,
         "identity": identity.public.hex(),
