@@ -548,9 +548,23 @@ class Registry:
         """Leave nothing of what was deleted in any file.
 
         Raises:
-            StoreFailed: another process keeps it locked; the next start sees to it.
+            StoreFailed: another process keeps it locked; the next sweep sees to it.
         """
         self._database.forget()
+
+    def sweep(self) -> None:
+        """Delete signing keys and names whose time is over, and leave nothing of that, nor of what
+        any process has deleted, in any file.
+
+        Raises:
+            StoreFailed: another process keeps it locked; the next sweep sees to it.
+        """
+        self.forget_signing_keys()
+        since = self._now() - ATTEMPTS_S
+        if self._database.row("SELECT 1 FROM named_calls WHERE at_s <= ? LIMIT 1", since):
+            with self._database.transaction() as cursor:
+                cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (since,))
+        self._database.sweep(others=True)
 
     def credentials(self) -> Credentials:
         """What callers log in with; the same for the database's life."""

@@ -15,13 +15,13 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.protocol import Done
 from mpcsim.protocols import dkg
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
 from mpcsim.rpc.statements import SignedRecord
+from mpcsim.rpc.sweeping import sweeping
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
 from tests.helpers.gateway import (
@@ -164,6 +164,8 @@ def test_a_node_is_swept_by_time(tmp_path):
         now = [0.0]
         with closing(open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
             await Client.of(gateway).begin_generate("ed25519")
+            threads = {thread.name for thread in threading.enumerate()}
+            assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
             node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
             original = node.sweep
             node.sweep = lambda: (original(), swept.release())
@@ -177,7 +179,7 @@ def test_a_node_is_swept_by_time(tmp_path):
                     assert swept.acquire(timeout=60)
                 return len(node.store.holdings("", 9))
 
-            with sweeping(node, 0.001):
+            with sweeping("operator", node.sweep, 0.001):
                 assert holds_at(59) == 1
                 assert holds_at(61) == 0
             assert len(gateway.links[INSTITUTION].node._store.holdings("", 9)) == 1
