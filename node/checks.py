@@ -108,6 +108,15 @@ class SealedShare:
         return cls(stored.key_id, share, store, stored.curve)
 
 
+@dataclass(frozen=True)
+class OpenedShare:
+    """A share out of its vault, and what its key's record says of it."""
+
+    share: KeyShare
+    recoveries: int
+    """Epochs of the key before this one."""
+
+
 def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
     """The share of the key that it is said to be of.
 

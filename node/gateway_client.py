@@ -33,7 +33,7 @@ from mpcsim.rpc.transport import (
     TransportFailed,
 )
 from mpcsim.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
-from node.checks import child_key, public_key_text
+from node.checks import OpenedShare, child_key, public_key_text
 from node.errors import (
     AnotherBoot,
     ApiError,
@@ -273,17 +273,25 @@ class GatewayClient:
             raise
         return _decode(wire.VaultOpened, data)
 
-    async def suspend(self, body: wire.Suspend) -> None:
+    async def suspend(self, body: wire.Suspend, opened: OpenedShare) -> None:
         """Have nothing done with a key any more but recovering it; no token is needed.
 
-        It is so when this returns, or both MPC nodes have signed that the key has been recovered.
+        It is so when this returns, or both MPC nodes have signed that the key has been recovered,
+        once or more often.
+
+        Args:
+            opened: the share that must not be used any more.
 
         Raises:
             UnsignedRecord: they have not.
         """
         if after := await self._post("suspend", None, body, again=True):
-            record = await self.record(after, body.occasion.user_id)
-            if record.predecessor != body.occasion.key_id:
+            public = opened.share.record
+            record = await self.record(after, body.occasion.user_id, curve=public.curve_name)
+            if (
+                record.public_key != public.public_key.encode()
+                or record.number <= opened.recoveries
+            ):
                 raise UnsignedRecord("it does not replace the shares that are to be suspended")
 
     # ------------------------------------------------------------------ sessions

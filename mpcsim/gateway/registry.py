@@ -307,13 +307,6 @@ class Registry:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
-    def replaced_by(self, user_id: str, key_id: bytes) -> bytes | None:
-        """The ``SignedRecord`` of the present shares that have replaced those, if any have."""
-        for key in self.keys(user_id):
-            if key.record and SignedRecord.from_bytes(key.record).record.predecessor == key_id:
-                return key.record
-        return None
-
     def put(self, signed: SignedRecord) -> RegisteredKey:
         """Remember what is in force; whoever calls has seen that both MPC nodes have signed it.
 

@@ -1,5 +1,5 @@
-"""A service is swept by time: what nobody asks for any more does not stay in its store. Nor does what
-was deleted stay in the store's files, when somebody was reading them, or the disk full.
+"""A service is swept by time: what nobody asks for any more does not stay in its store. Nor does
+what was deleted stay in the store's files, when somebody was reading them, or the disk full.
 """
 
 from __future__ import annotations

@@ -293,6 +293,9 @@ class Suspend(Body):
     """Of this session, from the reply to ``sign``."""
     notices: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_NOTICE_BYTES))]
     """For each MPC node (``notices.seal``)."""
+    curve_name: Annotated[str, Text(16)]
+    """Of the key. If these shares have been replaced, the reply is the ``SignedRecord`` of the
+    present ones, which counts more epochs."""
 
 
 # What the gateway and an MPC node say to each other besides the above.

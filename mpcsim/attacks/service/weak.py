@@ -494,7 +494,7 @@ ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _any_notice)
 def stranger(user_id: str, key_id: str) -> wire.Suspend:
     """A suspension by somebody who had no session and has no share."""
     at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
-    return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES})
+    return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
 
 
 # ------------------------------------------------------------------ an MPC node's word
