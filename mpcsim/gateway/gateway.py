@@ -6,7 +6,6 @@ force.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -45,7 +44,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
-from mpcsim.rpc.session_keys import is_proven
+from mpcsim.rpc.session_keys import is_call_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
 
@@ -171,7 +170,7 @@ class Gateway:
             proof: as in ``Asking``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_proven(session_id, verb, hashlib.sha256(data).digest(), proof):
+        if is_call_proven(session_id, verb, data, proof):
             await self.sessions.abandon(user_id, session_id)
 
     # ------------------------------------------------------------------ a key is made

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -125,34 +125,23 @@ class EventLog:
         if kind is Kind.REFUSED and _only_refusals(cursor):
             return
         now = self._now()
+        event = Event(0, "", kind.value, user_id, curve, key_id, session, outcome, b"")
         if kind is Kind.BEGUN:
             more = _more_begun(cursor, user_id, now)
             if more is None:
                 return
-            outcome = outcome or more
+            event = replace(event, outcome=outcome or more)
         elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id)):
-            self._add(cursor, now, Kind.BEGUN, user_id, curve, outcome=more)
-        self._add(
-            cursor, now, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
-        )
+            begun = Event(0, "", Kind.BEGUN.value, user_id, curve, "", "", more, b"")
+            self._add(cursor, now, begun)
+        self._add(cursor, now, event)
 
     @staticmethod
-    def _add(
-        cursor: sqlite3.Cursor,
-        now: float,
-        kind: Kind,
-        user_id: str,
-        curve: str,
-        *,
-        key_id: str = "",
-        session: str = "",
-        outcome: str = "",
-    ) -> None:
+    def _add(cursor: sqlite3.Cursor, now: float, event: Event) -> None:
+        """Add an event with the next number, the time and its hash."""
         last = head(cursor)
         time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
-        event = Event(
-            last.count + 1, time, kind.value, user_id, curve, key_id, session, outcome, b""
-        )
+        event = replace(event, number=last.count + 1, time=time)
         cursor.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*astuple(event)[:-1], event.digest(last.hash)),

@@ -40,7 +40,8 @@ def test_a_signature_is_of_one_identity_and_one_statement():
     assert signed_by(PUBLIC[OPERATOR], abort, signature)
     assert not signed_by(PUBLIC[INSTITUTION], abort, signature)
     assert not signed_by(PUBLIC[OPERATOR], replace(abort, epoch=b"F" * 32), signature)
-    assert not signed_by(b"no identity", abort, signature)
+    for none in (b"", b"no identity", PUBLIC[OPERATOR] + b"\0"):
+        assert not signed_by(none, abort, signature)
 
 
 @pytest.mark.parametrize("cut", [0, 63, 65])

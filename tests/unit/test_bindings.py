@@ -476,7 +476,7 @@ USES = [
         message=BYTES,
         path=((0,), ()),
     ),
-    uses(Tag.MAIL, mail.digest, data=BYTES),
+    uses(Tag.MAIL, mail._digest, data=BYTES),
     uses(Tag.SUSPENSION, notice, pair_secret=BYTES, to=ID, culprit=ID, **OCCASION),
     uses(
         Tag.SUSPENSION,
