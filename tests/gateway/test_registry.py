@@ -23,10 +23,12 @@ from mpcsim.gateway.registry import (
     UnknownUser,
     UsernameTaken,
 )
+from mpcsim.ids import MPC_NODES
 from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import TokenIssuer
+from mpcsim.rpc.wire import Occasion
 from tests.helpers.key_records import said_to_be_signed
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
@@ -318,6 +320,16 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
         now += 86_400
         registry.put_attempt(attempt(bob), key_id(103))
         assert registry._database.rows("SELECT name FROM named_calls") == [("n",)]
+
+
+def test_what_is_remembered_of_a_suspension_stays(registry):
+    """Whoever has the session's tag could have the gateway ask the MPC nodes once more."""
+    at = Occasion("u", b"K" * 32, b"S" * 32)
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"notice"))
+    one, other = registry.notices()
+    registry.acknowledge(replace(one, opened=1), b"signature")
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"another"))
+    assert registry.notices() == [replace(one, opened=1), other]
 
 
 def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(file, monkeypatch):
