@@ -1,8 +1,8 @@
 """Watches the whole suite: whatever becomes a secret in a test must never be in a log.
 
-Passwords, shares (open and sealed), tokens and sessions' keys are noted where they come into being, every log
-record and every entry of a request is kept as text, and after each test the two are compared. What
-processes of their own log is looked at by the tests that start them.
+Passwords, shares (open and sealed), tokens and sessions' keys are noted where they come into being,
+every log record and every entry of a request is kept as text, and after each test the two are
+compared. What processes of their own log is looked at by the tests that start them.
 """
 
 from __future__ import annotations
