@@ -35,29 +35,29 @@ CREATE TABLE IF NOT EXISTS events (
     outcome TEXT NOT NULL,
     hash    BLOB NOT NULL
 );
-CREATE TABLE IF NOT EXISTS begun (
-    user_id   TEXT PRIMARY KEY,
-    since     REAL NOT NULL,
-    written   INTEGER NOT NULL,
-    unwritten INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS noted (
+    user_id  TEXT NOT NULL,
+    event    TEXT NOT NULL,
+    since    REAL NOT NULL,
+    written  INTEGER NOT NULL,
+    left_out INTEGER NOT NULL,
+    PRIMARY KEY (user_id, event)
 );
 """
 EMPTY: Final = LogHead(0, bytes(32))
 """The head of a log without events."""
-REFUSED_IN_A_ROW: Final = 32
-"""Further ones are not written down, so that nobody fills the disk with them."""
-BEGUN_AT_ONCE: Final = 32
-"""Generations and recoveries that one user begins within ``BEGUN_S`` and that have a line each; of
-further ones the next line about the user has the number (table ``begun``)."""
-BEGUN_S: Final = 3600.0
+LINES_AT_ONCE: Final = 32
+"""Events of a kind about one user within ``LINES_S`` that have a line each, so that no user fills
+the disk; further ones are counted (table ``noted``), and the next line about the user has a line
+with their numbers before it."""
+LINES_S: Final = 3600.0
 
 
 class Kind(Enum):
     """What is written down."""
 
     BEGUN = "begun"
-    """A generation or recovery; ``key_id`` is the key to be recovered. Many by one user within an
-    hour have one line together (``BEGUN_AT_ONCE``)."""
+    """A generation or recovery; ``key_id`` is the key to be recovered."""
     MADE = "made"
     RECOVERED = "recovered"
     RETIRED = "retired"
@@ -66,6 +66,8 @@ class Kind(Enum):
     SEAL_KEY = "seal key"
     """A new one, in place of one that was lost; no user's or key's event."""
     REFUSED = "refused"
+    LEFT_OUT = "left out"
+    """How many events of a user before this have no line (``LINES_AT_ONCE``)."""
     RESTORED = "restored"
     """The store was put back from a backup: what had been written down since is not in this log."""
 
@@ -121,19 +123,15 @@ class EventLog:
         session: str = "",
         outcome: str = "",
     ) -> None:
-        """Add an event."""
-        if kind is Kind.REFUSED and _only_refusals(cursor):
-            return
+        """Add an event, or count it."""
         now = self._now()
-        event = Event(0, "", kind.value, user_id, curve, key_id, session, outcome, b"")
-        if kind is Kind.BEGUN:
-            more = _more_begun(cursor, user_id, now)
-            if more is None:
+        if user_id:
+            if not _has_line(cursor, user_id, kind, now):
                 return
-            event = replace(event, outcome=outcome or more)
-        elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id)):
-            begun = Event(0, "", Kind.BEGUN.value, user_id, curve, "", "", more, b"")
-            self._add(cursor, now, begun)
+            if left_out := _left_out(cursor, user_id):
+                name = Kind.LEFT_OUT.value
+                self._add(cursor, now, Event(0, "", name, user_id, "", "", "", left_out, b""))
+        event = Event(0, "", kind.value, user_id, curve, key_id, session, outcome, b"")
         self._add(cursor, now, event)
 
     @staticmethod
@@ -154,41 +152,30 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     return EMPTY if row is None else LogHead(*row)
 
 
-def _more_begun(cursor: sqlite3.Cursor, user_id: str, now: float) -> str | None:
-    """Count a session that a user begins.
-
-    Returns:
-        How many before it have no line, for its own; None: nor has this one.
-    """
+def _has_line(cursor: sqlite3.Cursor, user_id: str, kind: Kind, now: float) -> bool:
+    """Count an event of a user; whether it has a line."""
     row = cursor.execute(
-        "SELECT since, written FROM begun WHERE user_id = ?", (user_id,)
+        "SELECT since, written, left_out FROM noted WHERE user_id = ? AND event = ?",
+        (user_id, kind.value),
     ).fetchone()
-    since, written = row or (now, 0)
-    if not 0 <= now - since < BEGUN_S:  # the clock may have been put back
+    since, written, left_out = row or (now, 0, 0)
+    if not 0 <= now - since < LINES_S:  # the clock may have been put back
         since, written = now, 0
-    if written >= BEGUN_AT_ONCE:
-        cursor.execute("UPDATE begun SET unwritten = unwritten + 1 WHERE user_id = ?", (user_id,))
-        return None
-    more = _unwritten(cursor, user_id)
-    values = user_id, since, written + 1, 0
-    cursor.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?)", values)
-    return more
+    full = written >= LINES_AT_ONCE
+    values = user_id, kind.value, since, written + (not full), left_out + full
+    cursor.execute("INSERT OR REPLACE INTO noted VALUES (?, ?, ?, ?, ?)", values)
+    return not full
 
 
-def _unwritten(cursor: sqlite3.Cursor, user_id: str) -> str:
-    """How many sessions a user has begun that have no line; from now on none. Empty: none."""
-    row = cursor.execute("SELECT unwritten FROM begun WHERE user_id = ?", (user_id,)).fetchone()
-    if row is None or not row[0]:
-        return ""
-    cursor.execute("UPDATE begun SET unwritten = 0 WHERE user_id = ?", (user_id,))
-    return f"{row[0]} more were begun before this, too many for a line each"
-
-
-def _only_refusals(cursor: sqlite3.Cursor) -> bool:
-    last = cursor.execute(
-        "SELECT event FROM events ORDER BY number DESC LIMIT ?", (REFUSED_IN_A_ROW,)
+def _left_out(cursor: sqlite3.Cursor, user_id: str) -> str:
+    """How many events of a user have no line; from now on none. Empty: none."""
+    counts = cursor.execute(
+        "SELECT left_out, event FROM noted WHERE user_id = ? AND left_out > 0 ORDER BY event",
+        (user_id,),
     ).fetchall()
-    return len(last) == REFUSED_IN_A_ROW and set(last) == {(Kind.REFUSED.value,)}
+    cursor.execute("UPDATE noted SET left_out = 0 WHERE user_id = ? AND left_out > 0", (user_id,))
+    said = ", ".join(f"{count} {event}" for count, event in counts)
+    return said and f"{said}: too many for a line each"
 
 
 def read(path: Path) -> list[Event]:

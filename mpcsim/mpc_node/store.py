@@ -85,6 +85,10 @@ _COLUMNS = (
 _K = TypeVar("_K", SealKey, Identity)
 _KEY_PAIR_BYTES: Final = 64
 """Of a secret half and its public half."""
+VOTES: Final = 64
+"""Newest votes of a user and curve that are remembered when one comes into force; some 250 bytes
+each. Of older ones an abort could be had, which is nothing to the other node: by its own vote, too,
+they have been replaced."""
 ENTERED: Final = 64
 """Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
 older one a store that is put back later does not know that it was over: that is in doubt."""
@@ -523,6 +527,11 @@ class ShareStore:
                 cursor.execute(
                     "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
                     (record, key_id),
+                )
+                cursor.execute(
+                    "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
+                    " AND curve = ? AND what = 'vote' ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                    (*at, VOTES),
                 )
                 seen = events.seen(other)
                 self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)

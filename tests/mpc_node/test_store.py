@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 import pytest
 
 from mpcsim.mpc_node.events import EMPTY, Kind
-from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
+from mpcsim.mpc_node.store import VOTES, Heard, OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
@@ -139,6 +139,20 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
             store.abort("u", "ed25519", "b")
         store.prepare(stored("b"))
         assert vote(store, "b") == b"one vote"
+
+
+def test_so_many_votes_of_a_user_and_curve_are_remembered(store):
+    """Whoever has a key recovered again and again does not fill the disk with them."""
+    store.prepare(stored("other", user="v"))
+    vote(store, "other")
+    keys = [f"{n}" for n in range(VOTES + 3)]
+    for old, new in zip([None, *keys], keys, strict=False):
+        put_in_force(store, new, old)
+    assert store.database.row("SELECT count(*) FROM signed WHERE user_id = 'u'") == (VOTES,)
+    assert store.abort("v", "ed25519", "other").record == b"one vote"
+    for remembered in (keys[3], keys[-2]):
+        with pytest.raises(OutOfStep, match="signed for this epoch is the vote"):
+            store.abort("u", "ed25519", remembered, voted_for=True)
 
 
 def test_nothing_is_signed_for_what_neither_node_holds(store):
