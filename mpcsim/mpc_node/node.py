@@ -921,9 +921,11 @@ class MpcNode:
         grant.check(Scope("abort", abort.user_id, abort.epoch))
         with self._settling:
             ended = self._voting.abort(body)
-            session = self._making(abort.epoch.hex())
-            if ended.signature is not None and session is not None:
-                self._forget(session)
+            if ended.signature is not None:
+                with self._lock:  # though it has made nothing yet: no vote may follow
+                    making = [s for s in self._sessions.values() if s.epoch == abort.epoch.hex()]
+                for session in making:
+                    self._forget(session)
             return ended
 
     def _drop(self, grant: Grant, data: bytes) -> None:

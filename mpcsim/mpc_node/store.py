@@ -85,10 +85,11 @@ _COLUMNS = (
 _K = TypeVar("_K", SealKey, Identity)
 _KEY_PAIR_BYTES: Final = 64
 """Of a secret half and its public half."""
-VOTES: Final = 64
-"""Newest votes of a user and curve that are remembered when one comes into force; some 250 bytes
-each. Of older ones an abort could be had, which is nothing to the other node: by its own vote, too,
-they have been replaced."""
+SIGNED: Final = 64
+"""Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
+older vote was for shares that have been dropped here, because the other node had aborted them, or
+had voted for what replaced them: an abort is nothing to it. An older abort is of a session that is
+over, so that no vote follows."""
 ENTERED: Final = 64
 """Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
 older one a store that is put back later does not know that it was over: that is in doubt."""
@@ -528,11 +529,6 @@ class ShareStore:
                     "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
                     (record, key_id),
                 )
-                cursor.execute(
-                    "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
-                    " AND curve = ? AND what = 'vote' ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
-                    (*at, VOTES),
-                )
                 seen = events.seen(other)
                 self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
                 for old, state in gone:
@@ -793,7 +789,7 @@ def _check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
 
 
 def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
-    """Write down what this node signs for an epoch, for good.
+    """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
 
     Raises:
         OutOfStep: it has signed the contrary.
@@ -801,6 +797,11 @@ def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, wh
     signed = _signed(cursor, key_id, user_id, curve)
     if signed is None:
         cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
+        cursor.execute(
+            "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
+            " AND curve = ? AND what = ? ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            (user_id, curve, what, SIGNED),
+        )
     elif signed != what:
         raise OutOfStep(f"what is signed for this epoch is the {signed}")
 
