@@ -87,10 +87,10 @@ def affected_tests(changed: Iterable[str]) -> list[str]:
     return [path for path in every if path in reached or path.startswith(tuple(folders))]
 
 
-def importers(changed: Iterable[str]) -> set[str]:
-    """Return the files given, and every Python file that imports one of them, however far away."""
+def importers(changed: Iterable[str], folders: Sequence[str] = CODE) -> set[str]:
+    """Return the files given, and all in the folders that import one, however far away."""
     imported_by: dict[str, set[str]] = {}
-    for folder in CODE:
+    for folder in folders:
         for path in (ROOT / folder).rglob("*.py"):
             importer = path.relative_to(ROOT).as_posix()
             for imported in imports_of(path):

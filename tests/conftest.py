@@ -7,11 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# Helpers assert on behalf of tests: give their asserts the same treatment (also under python -O).
-pytest.register_assert_rewrite("tests.helpers")
-
-from tests.helpers import secrecy  # noqa: E402
-from tests.helpers.tiers import SOAK_FACTOR, mark_all_but_few  # noqa: E402
+from tests.helpers import secrecy
+from tests.helpers.tiers import SOAK_FACTOR, mark_all_but_few
 
 # Big-integer arithmetic makes single examples slow now and then, so no per-example deadline;
 # the time limit per test still holds.

@@ -1,16 +1,19 @@
 """Commands about tests: which a change affects, and what a soak run may be asked for."""
 
+import time
+
 import pytest
 
 from tests import affected
 from tests.helpers.repo import ROOT
 from tests.soak import __main__ as soak
-from tests.soak.areas import AREAS
+from tests.soak.areas import AREAS, Area
 from tests.soak.record import Record
 
 
 def test_a_change_affects_whoever_imports_it_however_far_away():
-    tests = affected.affected_tests(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"])
+    some = ("mpcsim/sim", "tests/sim", "tests/unit/algebra")
+    tests = affected.importers(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"], some)
     assert "tests/sim/test_colours.py" in tests  # directly
     assert "tests/sim/test_figures.py" in tests  # through the figures
     assert "tests/unit/algebra/test_groups.py" not in tests
@@ -65,3 +68,13 @@ def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
     record.end_round()
     assert Record(path).done() == set()
     assert [row.test for row in record.since(0)] == ["a", "b"]
+
+
+def test_an_area_runs_its_tests_and_records_them(tmp_path, monkeypatch):
+    """The whole command in a process of its own: what else would notice that it starts nothing?"""
+    monkeypatch.setattr(soak, "FOLDER", tmp_path)
+    area = Area(("tests/unit/primitives/test_zero_share.py",))
+    outcome = soak.run_area("crypto", area, time.time() + 100, 7, "0")
+    assert not outcome.failed
+    assert outcome.finished
+    assert {row.outcome for row in outcome.ran} == {"passed"}
