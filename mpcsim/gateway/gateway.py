@@ -6,7 +6,6 @@ force.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,13 +40,14 @@ from mpcsim.rpc.errors import (
     made_already,
     no_such_key,
     no_such_user,
+    not_authentic,
     recovered_meanwhile,
     starting,
     too_many_at_once,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
-from mpcsim.rpc.session_keys import is_proven
+from mpcsim.rpc.session_keys import is_call_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
 
@@ -201,7 +201,7 @@ class Gateway:
             proof: as in ``Asking``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_proven(session_id, verb, hashlib.sha256(data).digest(), proof):
+        if is_call_proven(session_id, verb, data, proof):
             await self.sessions.abandon(user_id, session_id)
 
     # ------------------------------------------------------------------ a key is made
@@ -291,7 +291,7 @@ class Gateway:
         parties = _openers(body.halves, body.whole)
         requests = [
             wire.OpenHalf(
-                body.key_id, body.reply_key, body.halves[j], body.proofs.get(j), body.whole
+                body.key_id, body.reply_key, body.halves[j], _proof_for(j, body.proofs), body.whole
             )
             for j in parties
         ]
@@ -441,8 +441,19 @@ def _half_of(
     count: int = 0,
 ) -> wire.OpenHalf:
     """What an MPC node that does not sign is asked."""
-    half, proof = vault.halves[party], vault.proofs.get(party)
+    half, proof = vault.halves[party], _proof_for(party, vault.proofs)
     return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
+
+
+def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.UseProof:
+    """Return what shows an MPC node who asks.
+
+    Raises:
+        Refused: there is nothing for it.
+    """
+    if party not in proofs:
+        raise not_authentic(party)
+    return proofs[party]
 
 
 def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:

@@ -112,7 +112,8 @@ class Suspensions:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
 
         Returns:
-            Nothing; or, if the key has been recovered, the ``SignedRecord`` by which it has.
+            Nothing; or, of shares that are not the present ones, the ``SignedRecord`` of those
+            that are: whoever asks sees whether they are newer.
 
         Raises:
             Refused: the tag is not of this session, or the key is none, or no longer one, of the
@@ -125,9 +126,10 @@ class Suspensions:
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
         if not self._registry.owns(at.user_id, at.key_id.hex()):
-            if after := self._registry.replaced_by(at.user_id, at.key_id):
-                return after
-            raise no_such_key()
+            present = self._registry.key(at.user_id, body.curve_name)
+            if present is None or present.record is None:
+                raise no_such_key()
+            return present.record
         try:
             async with self._writing:
                 if at in self._owed:

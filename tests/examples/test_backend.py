@@ -13,6 +13,7 @@ from nacl.signing import VerifyKey
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.scenario import Scenario
+from mpcsim.testing.wallet_service import Settings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
@@ -21,6 +22,11 @@ pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each
 PASSWORD = "correct horse"
 MESSAGE = bytes(32)
 NAMES = map("backend-{}".format, count())
+
+
+@pytest.fixture(scope="session")
+def wallet_service_settings():
+    return Settings({"GATEWAY_TIMEOUT_S": "3"}, ["--link-timeout", "1", "--lease", "1"])
 
 
 @pytest.fixture

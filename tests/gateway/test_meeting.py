@@ -41,10 +41,10 @@ def strange(node):
     """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
     nobody vouches for."""
     true, other = node.hello(), Identity.fresh(SystemRng())
-    signature = other.sign(SealKeyStatement(true.party, true.seal_key))
+    signature = other.sign(SealKeyStatement(true.party, true.seal_key, 0))
     forged = [
-        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot),
-        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot),
+        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot, 0),
+        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot, 0),
     ]
     texts = [
         "the {it} has another identity than when the {other} first met it: put the right "

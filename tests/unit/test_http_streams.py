@@ -146,6 +146,9 @@ def understood(stream: bytes) -> Heard:
             case h11.Request():
                 path = event.target.partition(b"?")[0]
                 request, body = event, bytearray()
+                if {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
+                    heard.is_closed = True  # RFC 9112, 6.1: a server may refuse; ours does
+                    return heard
             case h11.Data():
                 body += event.data
             case h11.EndOfMessage():
