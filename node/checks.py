@@ -15,8 +15,8 @@ from mpcsim.mta.schemes import built_in_scheme
 from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
 from mpcsim.rpc.entries import note
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.statements import KeyRecord
-from mpcsim.rpc.wire import Signing
+from mpcsim.rpc.statements import KeyRecord, SignedRecord
+from mpcsim.rpc.wire import Hello, Signing
 from mpcsim.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -106,6 +106,15 @@ class SealedShare:
         """
         store, share = parse_store(stored.secret_store), parse_share(stored.encrypted_share)
         return cls(stored.key_id, share, store, stored.curve)
+
+
+@dataclass(frozen=True)
+class OpenedShare:
+    """A share out of its vault, and what its key's record says of it."""
+
+    share: KeyShare
+    recoveries: int
+    """Epochs of the key before this one."""
 
 
 def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
@@ -206,6 +215,25 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
     found = record.epoch, record.public_key.encode(), record.chain_code
     if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
         raise UntrustedNode("The MPC nodes have signed a record of other shares than these")
+
+
+def check_sealed(signed: bytes, nodes: Mapping[PartyId, Hello]) -> None:
+    """See that a vault is sealed to the keys that the MPC nodes had when they voted for its shares:
+    what a gateway shows of an older one is genuine, too.
+
+    Args:
+        signed: the ``SignedRecord``, which has been checked.
+
+    Raises:
+        UntrustedNode: one of them had another.
+    """
+    numbers = SignedRecord.from_bytes(signed).seal_numbers
+    for party, hello in nodes.items():
+        if numbers[party] != hello.seal_number:
+            raise UntrustedNode(
+                f"The {ROLES[party]}'s seal key is one that it has replaced, and may have leaked; "
+                "the strings are not handed out"
+            )
 
 
 def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:

@@ -22,7 +22,7 @@ from mpcsim.rng import Rng
 from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.wire import Sign, Signing, UseProof, Vault
 from mpcsim.vault import ReplyKey, VaultUse, hashes
-from node.checks import SealedShare, cannot_begin, check_answer, check_identities
+from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, check_identities
 from node.client_party import ClientParty, give_up, leaves_open
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
@@ -168,7 +168,7 @@ def vault_of(
 class Begun:
     """A session that the other side has answered once, and the opened vault."""
 
-    share: KeyShare
+    opened: OpenedShare
     share_key: bytes = field(repr=False)
     """What the share is sealed with."""
     boots: Mapping[PartyId, bytes]
@@ -239,11 +239,11 @@ class EarlySessions:
             self._sessions.check_token(caller)
             self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
             by = openers(sealed, signer)
-            share, sealing = await self._vaults.unsealed(
+            opened, sealing = await self._vaults.unsealed(
                 caller, sealed, beginning.reply_key, reply.vault, by, timing
             )
             with timing.span("compute"):
-                party = beginning.party(share, reply)
+                party = beginning.party(opened.share, reply)
         except BaseException as error:
             if key is not None and (answered or leaves_open(error)):
                 exchange, others = self._sessions.exchange(caller.token, key), {signer: None}
@@ -253,8 +253,10 @@ class EarlySessions:
                     await asyncio.shield(telling)  # so that the next call finds the key free
             raise
         session = beginning.key
-        report = Report(self._suspensions, user_id, share, session.session_id, self._rng, reply.tag)
+        report = Report(
+            self._suspensions, user_id, opened, session.session_id, self._rng, reply.tag
+        )
         client: ClientParty[Any] = self._sessions.client(
             caller, party, session, timing, suspend=report
         )
-        return Begun(share, sealing, beginning.boots, reply, client)
+        return Begun(opened, sealing, beginning.boots, reply, client)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -33,7 +33,7 @@ from mpcsim.rpc.transport import (
     TransportFailed,
 )
 from mpcsim.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
-from node.checks import child_key, public_key_text
+from node.checks import OpenedShare, child_key, public_key_text
 from node.errors import (
     AnotherBoot,
     ApiError,
@@ -178,9 +178,8 @@ class GatewayClient:
         Raises:
             UnsignedRecord: they have not, or it is another user's.
         """
-        found = _model(_SignedKeys, await self._get("/wallet/v1/keys", token))
         keys = []
-        for said in found.keys:
+        for said in await self._signed_keys(token):
             record = await self.record(said.record, user_id, curve=said.curve)
             keys.append(
                 RegisteredKey(
@@ -192,10 +191,20 @@ class GatewayClient:
             )
         return keys
 
-    async def key(self, token: str, user_id: str, curve: str) -> RegisteredKey | None:
-        """The user's key on a curve, if there is one."""
-        keys = await self.keys(token, user_id)
-        return next((key for key in keys if key.curve == curve), None)
+    async def present(self, token: str, user_id: str, curve: str, key_id: str) -> bytes | None:
+        """Return the ``SignedRecord`` of a user's key, if these are its present shares.
+
+        Raises:
+            UnsignedRecord: as for ``keys``.
+        """
+        for said in await self._signed_keys(token):
+            record = await self.record(said.record, user_id, curve=said.curve)
+            if (said.curve, record.key_id) == (curve, key_id):
+                return said.record
+        return None
+
+    async def _signed_keys(self, token: str) -> Sequence[_SignedKey]:
+        return _model(_SignedKeys, await self._get("/wallet/v1/keys", token)).keys
 
     async def wallet(self, token: str, user_id: str, path: Path | None = None) -> WalletInformation:
         """A user's keys with their addresses, which are computed here.
@@ -264,17 +273,25 @@ class GatewayClient:
             raise
         return _decode(wire.VaultOpened, data)
 
-    async def suspend(self, body: wire.Suspend) -> None:
+    async def suspend(self, body: wire.Suspend, opened: OpenedShare) -> None:
         """Have nothing done with a key any more but recovering it; no token is needed.
 
-        It is so when this returns, or both MPC nodes have signed that the key has been recovered.
+        It is so when this returns, or both MPC nodes have signed that the key has been recovered,
+        once or more often.
+
+        Args:
+            opened: the share that must not be used any more.
 
         Raises:
             UnsignedRecord: they have not.
         """
         if after := await self._post("suspend", None, body, again=True):
-            record = await self.record(after, body.occasion.user_id)
-            if record.predecessor != body.occasion.key_id:
+            public = opened.share.record
+            record = await self.record(after, body.occasion.user_id, curve=public.curve_name)
+            if (
+                record.public_key != public.public_key.encode()
+                or record.number <= opened.recoveries
+            ):
                 raise UnsignedRecord("it does not replace the shares that are to be suspended")
 
     # ------------------------------------------------------------------ sessions

@@ -16,7 +16,6 @@ from typing import Any, Final
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, START_BYTES, PartyId
-from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import presigned
 from mpcsim.protocols.presign import Presignature
@@ -33,7 +32,7 @@ from mpcsim.vault import (
     open_presignature,
     seal_presignature,
 )
-from node.checks import SealedShare, check_answer, check_identities
+from node.checks import OpenedShare, SealedShare, check_answer, check_identities
 from node.client_party import ClientParty
 from node.early import Asked, EarlySessions, vault_of
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
@@ -158,7 +157,7 @@ class Presigner:
         allowance = begun.reply.vault.allowance if begun.reply.vault else None
         if allowance is None:
             raise UntrustedNode("The MPC nodes do not agree on the presignatures")
-        epoch, user_id = begun.share.record.epoch, caller.claims.user_id
+        epoch, user_id = begun.opened.share.record.epoch, caller.claims.user_id
         with timing.span("vault"):
             return [
                 seal_presignature(
@@ -185,7 +184,7 @@ class Presigner:
         path: Path,
         drawn: SealedPresignature,
         timing: Timing,
-    ) -> tuple[KeyShare, bytes | None]:
+    ) -> tuple[OpenedShare, bytes | None]:
         """Sign with a presignature: one request, in which the vault is opened, too.
 
         Args:
@@ -230,23 +229,24 @@ class Presigner:
             raise
         self._sessions.check_token(caller)
         self._suspensions.check(epoch)  # since it was asked
-        share, sealing = await self._vaults.unsealed(
+        opened, sealing = await self._vaults.unsealed(
             caller, sealed, reply_key, reply.vault, MPC_NODES, timing
         )
+        share = opened.share
         check_answer(share, signer, rho, proof.mac, reply)
         try:
             presignature = self.part(drawn, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
-            return share, None
-        report = Report(self._suspensions, user_id, share, rho, self._rng, reply.tag)
+            return opened, None
+        report = Report(self._suspensions, user_id, opened, rho, self._rng, reply.tag)
         client: ClientParty[Any] = self._sessions.client(
             caller, party, session, timing, suspend=report
         )
         async with client:
             signature = await client.join(reply.messages, last_word=False)
-        return share, signature.encode()
+        return opened, signature.encode()
 
     @staticmethod
     def part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:

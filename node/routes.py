@@ -62,8 +62,8 @@ ERROR_MEANINGS: Final[Mapping[int, str]] = {
     409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
     415: "The body is not declared as JSON.",
-    429: "Too many keys are being made, or passwords checked, or this user has called too often "
-    "where the gateway limits that; `Retry-After` says when to try again.",
+    429: "Too many keys are being made, passwords checked or requests of this user answered, or it "
+    "has called too often where the gateway limits that; `Retry-After` says when to try again.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
     502: "The node cannot reach its gateway.",
     504: "The gateway did not answer in time.",
@@ -281,7 +281,7 @@ async def validate_password(body: ValidatePasswordRequest, request: Request) -> 
 @wallet.post(
     "/validate/share",
     response_model=ValidationResult,
-    responses=fails_with(*WITH_BODY),
+    responses=fails_with(429, *WITH_BODY),
     summary="Validate key share",
 )
 async def validate_share(body: ValidateShareRequest, request: Request) -> Response:

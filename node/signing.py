@@ -16,7 +16,7 @@ from mpcsim.protocols import signing
 from mpcsim.rng import Rng
 from mpcsim.rpc.wire import Sign, UseProof
 from mpcsim.vault import VaultUse, hashes
-from node.checks import SealedShare, cannot_begin, check_answer, child_key
+from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
 from node.client_party import ClientParty, Mail
 from node.early import Asked, EarlySessions
 from node.errors import ApiError, BadRequest
@@ -39,7 +39,7 @@ class ToSign:
     message: bytes = field(repr=False)
     path: Path = ()
     """Of the child key to sign with."""
-    share: KeyShare | None = None
+    opened: OpenedShare | None = None
     """Once its vault has been opened."""
 
 
@@ -113,9 +113,10 @@ class Signer:
         while drawn := deck.draw(signer, await self._presigner.boots()):
             made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
             with suppress(Spent):
-                what.share, signature = await made
+                what.opened, signature = await made
                 if signature is not None:
-                    return _verified(what.share, what.message, signature, timing, what.path)
+                    share = what.opened.share
+                    return _verified(share, what.message, signature, timing, what.path)
         return None
 
     async def _with(
@@ -128,37 +129,38 @@ class Signer:
             return await self._signed(caller, OPERATOR, what, timing)
         except ApiError as error:
             # Who does not open its half is not done without.
-            opened = what.share is not None or what.sealed.secret_store.whole
+            opened = what.opened is not None or what.sealed.secret_store.whole
             if not opened or not is_down(error, OPERATOR):
                 raise
         return await self._signed(caller, INSTITUTION, what, timing)
 
     async def _signed(self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing) -> str:
         """One attempt, with one MPC node."""
-        if what.share is None and self._first_with_vault and what.sealed.fits:
+        if what.opened is None and self._first_with_vault and what.sealed.fits:
             begun = await self._early.begin(
                 caller, Asked(what.sealed, signer, what.message, what.path), timing
             )
-            what.share = begun.share
+            what.opened = begun.opened
             signature = (await begun.result()).encode()
-            return _verified(begun.share, what.message, signature, timing, what.path)
-        if what.share is None:
-            what.share = await self._vaults.opened_share(caller, what.sealed, signer, timing)
+            return _verified(begun.opened.share, what.message, signature, timing, what.path)
+        if what.opened is None:
+            what.opened = await self._vaults.opened_share(caller, what.sealed, signer, timing)
         return await self.with_share(
-            caller, signer, what.share, what.message, timing, path=what.path
+            caller, signer, what.opened, what.message, timing, path=what.path
         )
 
     async def with_share(
         self,
         caller: Caller,
         signer: PartyId,
-        share: KeyShare,
+        opened: OpenedShare,
         message: bytes,
         timing: Timing,
         *,
         path: Path = (),
     ) -> str:
         """With a share at hand."""
+        share = opened.share
         if path:
             child_key(share.record, path)
         signers, epoch = (CLIENT, signer), share.record.epoch
@@ -175,7 +177,7 @@ class Signer:
                 )
             except UsageError as error:
                 raise cannot_begin(error) from None
-            report = Report(self._suspensions, user_id, share, session_id, self._rng)
+            report = Report(self._suspensions, user_id, opened, session_id, self._rng)
 
             async def begin(messages: Mail) -> Sequence[bytes]:
                 use = VaultUse.signing(

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.keyshare import KeyShare
 from mpcsim.rng import Rng
 from mpcsim.rpc import notices
 from mpcsim.rpc.errors import suspended
 from mpcsim.rpc.wire import Occasion, Suspend
-from node.checks import cannot_begin
+from node.checks import OpenedShare, cannot_begin
 from node.errors import ApiError, Upstream
 from node.gateway_client import GatewayClient
 from node.logs import logger
@@ -39,7 +38,7 @@ class Report:
 
     suspensions: Suspensions
     user_id: str
-    share: KeyShare = field(repr=False)
+    opened: OpenedShare = field(repr=False)
     session_id: bytes
     rng: Rng = field(repr=False)
     tag: bytes = b""
@@ -47,12 +46,13 @@ class Report:
 
     async def __call__(self, culprit: int) -> bool:
         """Report; says whether the gateway has taken note already."""
-        at = Occasion(self.user_id, self.share.record.epoch, self.session_id)
+        share = self.opened.share
+        at = Occasion(self.user_id, share.record.epoch, self.session_id)
         sealed = {
-            j: notices.seal(self.share.peers[j].pair_secret, at, j, culprit, self.rng)
-            for j in MPC_NODES
+            j: notices.seal(share.peers[j].pair_secret, at, j, culprit, self.rng) for j in MPC_NODES
         }
-        return await self.suspensions.report(Suspend(at, self.tag, sealed))
+        body = Suspend(at, self.tag, sealed, share.record.curve_name)
+        return await self.suspensions.report(body, self.opened)
 
 
 class Suspensions:
@@ -74,15 +74,18 @@ class Suspensions:
         if key_id in self._refused:
             raise cannot_begin(suspended())
 
-    async def report(self, body: Suspend) -> bool:
+    async def report(self, body: Suspend, opened: OpenedShare) -> bool:
         """Have a key suspended. This goes on, whether or not the caller still waits.
+
+        Args:
+            opened: the share that must not be used any more.
 
         Returns:
             Whether the gateway has taken note already.
         """
         key_id = body.occasion.key_id
         once = len(self._refused) >= MAX_REPORTS
-        task = self._refused[key_id] = self._workers.later(self._reported(body, once))
+        task = self._refused[key_id] = self._workers.later(self._reported(body, opened, once))
         await asyncio.wait([task], timeout=REPORT_S)
         return task.done() and not task.cancelled() and task.result()
 
@@ -90,14 +93,14 @@ class Suspensions:
         """Whatever waits for its next attempt makes its last one now."""
         self._closing.set()
 
-    async def _reported(self, body: Suspend, once: bool) -> bool:
+    async def _reported(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
         """Ask until the gateway has taken note, or will not. That it knows no such key is no
         answer: its registry may have been put back."""
         key_id, delay = body.occasion.key_id, FIRST_RETRY_S
         while True:
             last = once or self._closing.is_set()
             try:
-                await self._gateway.suspend(body)
+                await self._gateway.suspend(body, opened)
             except ApiError as error:
                 final = isinstance(error, Upstream) and 400 <= error.upstream_status < 500
                 if final or last:

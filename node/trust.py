@@ -23,15 +23,12 @@ class Trust:
         """
         self._identities = identities
         self._given = identities is not None
-        self._seal_numbers: dict[PartyId, int] = {}
-        """The highest that each MPC node has shown to this process."""
 
     def check(self, hellos: Mapping[PartyId, Hello]) -> None:
         """See that these are the MPC nodes; the first ones are, where none were given.
 
         Raises:
-            UntrustedNode: one of them is another one, or shows a seal key that is not its own, or
-                not any more.
+            UntrustedNode: one of them is another one, or shows a seal key that is not its own.
         """
         for party, hello in hellos.items():
             if not vouched(hello):
@@ -48,13 +45,6 @@ class Trust:
         for party, identity in self._identities.items():
             if shown[party] != identity:
                 raise UntrustedNode(self._another(ROLES[party]))
-        for party, hello in hellos.items():
-            if hello.seal_number < self._seal_numbers.get(party, 0):
-                raise UntrustedNode(
-                    f"The {ROLES[party]}'s seal key is one that it has replaced, and may have "
-                    "leaked; if its store was put back from a backup, replace the key again"
-                )
-            self._seal_numbers[party] = hello.seal_number
 
     def _another(self, role: str) -> str:
         if self._given:

@@ -13,7 +13,13 @@ from mpcsim.rng import Rng
 from mpcsim.rpc.statements import KeyRecord
 from mpcsim.rpc.wire import OpenVault, UseProof, VaultOpened
 from mpcsim.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey, share_key
-from node.checks import SealedShare, check_identities, check_named, opened_share
+from node.checks import (
+    OpenedShare,
+    SealedShare,
+    check_identities,
+    check_named,
+    opened_share,
+)
 from node.errors import AnotherBoot, ApiError, UntrustedNode, Upstream, UpstreamTimeout
 from node.gateway_client import GatewayClient
 from node.sessions import Caller, Nodes, identities, seal_keys
@@ -33,12 +39,13 @@ class Vaults:
 
     async def opened_share(
         self, caller: Caller, sealed: SealedShare, signer: PartyId, timing: Timing
-    ) -> KeyShare:
+    ) -> OpenedShare:
+        """Have a vault opened, and take the share out of it."""
         store = sealed.secret_store
         by = (signer,) if store.whole else MPC_NODES
         key, record = await self.open_by(by, caller, sealed.key_id, store, timing, guess=False)
         with key, timing.span("vault"):
-            return self.share(caller, sealed, key, record)
+            return OpenedShare(self.share(caller, sealed, key, record), record.number)
 
     async def unsealed(
         self,
@@ -48,7 +55,7 @@ class Vaults:
         opened: VaultOpened | None,
         parties: Sequence[PartyId],
         timing: Timing,
-    ) -> tuple[KeyShare, bytes]:
+    ) -> tuple[OpenedShare, bytes]:
         """The share in a vault that has been opened along with something else, and what it is
         sealed with.
 
@@ -61,7 +68,7 @@ class Vaults:
         with timing.span("vault"):
             key, record = await self.combined(caller, sealed.key_id, reply_key, opened, parties)
             with key:
-                share = self.share(caller, sealed, key, record)
+                share = OpenedShare(self.share(caller, sealed, key, record), record.number)
                 return share, share_key(sealed.secret_store, key)
 
     @staticmethod

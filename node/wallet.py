@@ -48,6 +48,7 @@ from node.checks import (
     agreed_record,
     check_cost,
     check_named,
+    check_sealed,
     child_key,
     parse_share,
     parse_store,
@@ -310,13 +311,18 @@ class Wallet:
             curve=curve,
         )
         with timing.span("activate"):
-            await self._activate(caller, key, record)
+            await self._activate(caller, key, record, nodes)
         return made
 
-    async def _activate(self, caller: Caller, key: SessionKey, made: PublicKeyRecord) -> None:
+    async def _activate(
+        self, caller: Caller, key: SessionKey, made: PublicKeyRecord, nodes: Nodes
+    ) -> None:
         """Have the MPC nodes put a key in force, and see that both have signed its record.
 
         If there is no answer the key may be in force all the same, or still come into force.
+
+        Args:
+            nodes: to which its vault is sealed.
 
         Raises:
             OutcomeUnknown: the gateway does not know, or something before it has answered, or the
@@ -329,16 +335,18 @@ class Wallet:
         try:
             signed = await self._gateway.activate(token, key, made.epoch)
         except (Unreachable, UpstreamTimeout, Upstream) as failure:
+            registered = None
             with suppress(ApiError):
-                registered = await self._gateway.key(token, user_id, curve)
-                if registered is not None and registered.key_id == key_id:
-                    return
-            if isinstance(failure, Upstream) and not failure.final:
-                raise OutcomeUnknown(failure) from None
-            raise
+                registered = await self._gateway.present(token, user_id, curve, key_id)
+            if registered is None:
+                if isinstance(failure, Upstream) and not failure.final:
+                    raise OutcomeUnknown(failure) from None
+                raise
+            signed = registered
         try:
             record = await self._gateway.record(signed, user_id, curve=curve, key_id=key_id)
             check_named(made, record)
+            check_sealed(signed, nodes)
         except ApiError as error:
             raise OutcomeUnknown(error) from None
 

@@ -121,9 +121,11 @@ def _signed(
         {party: identity.public for party, identity in identities.items()},
         chain_code=public.chain_code,
     )
-    vote = Vote(record, EMPTY)
+    vote = Vote(record, EMPTY, 0)
     signatures = {party: identity.sign(vote) for party, identity in identities.items()}
-    return SignedRecord(record, dict.fromkeys(MPC_NODES, EMPTY), signatures)
+    return SignedRecord(
+        record, dict.fromkeys(MPC_NODES, EMPTY), signatures, dict.fromkeys(MPC_NODES, 0)
+    )
 
 
 def _start_s(folders: list[Path]) -> float:

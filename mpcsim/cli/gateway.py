@@ -19,7 +19,7 @@ from mpcsim.gateway.app import TOKEN_LIFETIME_S
 from mpcsim.gateway.limits import Rate
 from mpcsim.gateway.links import LINK_TIMEOUT_S
 from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.gateway.smart_accounts import DAILY_BUDGET, MakeService, in_own_process, over_rpc
+from mpcsim.gateway.smart_accounts import MakeService, in_own_process, over_rpc
 from mpcsim.ids import MPC_NODES
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
@@ -235,16 +235,18 @@ def _chain() -> MakeService:
     Raises:
         UsageError: only one of the two is set, the key is none, or the budget is no number.
     """
-    budget = _whole("CHAIN_BUDGET_WEI", DAILY_BUDGET)
+    budget = _whole("CHAIN_BUDGET_WEI")
     url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
     if bool(url) != bool(key):
         raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
     return over_rpc(url, key, budget) if url and key else in_own_process(budget)
 
 
-def _whole(variable: str, default: int) -> int:
-    """Return an environment variable's whole number from 0 on."""
-    text = os.environ.get(variable) or str(default)
+def _whole(variable: str) -> int | None:
+    """Return an environment variable's whole number from 0 on; None: it is not set."""
+    text = os.environ.get(variable)
+    if not text:
+        return None
     if not (text.isascii() and text.isdigit()):
         raise UsageError(f"{variable} is {text}: not a whole number from 0 on")
     return int(text)

@@ -222,12 +222,7 @@ class Decision:
             if record.epoch in known.aborts:
                 continue
             if signed.voted(party, self._identities.get(party, b"")):
-                known.votes.setdefault(
-                    record.epoch,
-                    SignedRecord(
-                        record, {party: signed.heads[party]}, {party: signed.signatures[party]}
-                    ),
-                )
+                known.votes.setdefault(record.epoch, signed.vote_of(party))
         if by is not None:
             if record.epoch in self._known[by].votes:
                 self._known[by].holds.add(record.epoch)

@@ -6,10 +6,11 @@ force.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Awaitable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from mpcsim.algebra.curves import CURVES
 from mpcsim.errors import InvalidEncoding
@@ -39,14 +40,20 @@ from mpcsim.rpc.errors import (
     made_already,
     no_such_key,
     no_such_user,
+    not_authentic,
     recovered_meanwhile,
     starting,
+    too_many_at_once,
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
-from mpcsim.rpc.session_keys import is_proven
+from mpcsim.rpc.session_keys import is_call_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
+
+AT_ONCE: Final = 128
+"""Requests of one user that are answered at a time, besides those that may wait for its keys: while
+an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
 
 
 class Gateway:
@@ -81,6 +88,10 @@ class Gateway:
         self.limits = limits
         self._waves = waves
         self._streaming = streaming
+        self._answering: Counter[str] = Counter()
+        """Requests, by user."""
+        # Two keys, with each of which either MPC node signs.
+        self._at_once = AT_ONCE + 4 * sessions.queues["signing"].capacity
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -103,7 +114,8 @@ class Gateway:
         Raises:
             LinkFailed: one has not been heard of yet, and cannot be reached.
         """
-        return {party: await link.hello(fresh=True) for party, link in self.links.items()}
+        found = await all_of([link.latest_hello() for link in self.links.values()])
+        return dict(zip(self.links, found, strict=True))
 
     async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
         """Answer one request of a node; ``wire`` says what the bodies are.
@@ -111,8 +123,26 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        await self._attend()
-        return await self._answer(verb, asking, data)
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            return await self._answer(verb, asking, data)
+
+    @contextmanager
+    def _place(self, user_id: str) -> Iterator[None]:
+        """Answer a request of a user in the block.
+
+        Raises:
+            Refused: too many of this user are being answered.
+        """
+        if self._answering[user_id] >= self._at_once:
+            raise too_many_at_once()
+        self._answering[user_id] += 1
+        try:
+            yield
+        finally:
+            self._answering[user_id] -= 1
+            if not self._answering[user_id]:
+                del self._answering[user_id]
 
     async def _attend(self) -> None:
         """What is to be done before any request is answered."""
@@ -136,9 +166,10 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        await self._attend()
-        reply = await self._streaming.exchange(asking, body)
-        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            reply = await self._streaming.exchange(asking, body)
+            return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
@@ -170,7 +201,7 @@ class Gateway:
             proof: as in ``Asking``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_proven(session_id, verb, hashlib.sha256(data).digest(), proof):
+        if is_call_proven(session_id, verb, data, proof):
             await self.sessions.abandon(user_id, session_id)
 
     # ------------------------------------------------------------------ a key is made
@@ -260,7 +291,7 @@ class Gateway:
         parties = _openers(body.halves, body.whole)
         requests = [
             wire.OpenHalf(
-                body.key_id, body.reply_key, body.halves[j], body.proofs.get(j), body.whole
+                body.key_id, body.reply_key, body.halves[j], _proof_for(j, body.proofs), body.whole
             )
             for j in parties
         ]
@@ -410,8 +441,19 @@ def _half_of(
     count: int = 0,
 ) -> wire.OpenHalf:
     """What an MPC node that does not sign is asked."""
-    half, proof = vault.halves[party], vault.proofs.get(party)
+    half, proof = vault.halves[party], _proof_for(party, vault.proofs)
     return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
+
+
+def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.UseProof:
+    """Return what shows an MPC node who asks.
+
+    Raises:
+        Refused: there is nothing for it.
+    """
+    if party not in proofs:
+        raise not_authentic(party)
+    return proofs[party]
 
 
 def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:

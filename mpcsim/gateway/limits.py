@@ -24,6 +24,7 @@ from typing import Any, Final, Self
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.gateway.sessions import Asking
 from mpcsim.rpc.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
+from mpcsim.rpc.token_bucket import TokenBucket
 
 USERS: Final = 100_000
 """Of whom it is known how much they have asked for, some 200 bytes each; of more, those who have
@@ -79,7 +80,7 @@ class Limit:
         """
         self.what = what
         self.rate = rate
-        self._each_s = rate.seconds / rate.count
+        self._bucket = TokenBucket(rate.count, rate.seconds)
         self._clock = clock
         self._counts = counts
         self._full_at: OrderedDict[str, float] = OrderedDict()
@@ -95,9 +96,7 @@ class Limit:
         now, known = self._clock(), self._full_at
         while known and known[oldest := next(iter(known))] <= now:
             del known[oldest]
-        full_at = max(known.get(user_id, now), now) + self._each_s
-        # What fills up evenly and what was taken at once may differ by rounding.
-        wait_s = full_at - now - self.rate.seconds - 1e-9 * self.rate.seconds
+        full_at, wait_s = self._bucket.take(known.get(user_id, now), now)
         if wait_s > 0:
             raise too_often(self.what, max(1, math.ceil(wait_s)))
         known[user_id] = full_at
@@ -108,7 +107,7 @@ class Limit:
     def give_back(self, user_id: str) -> None:
         """What was counted last has come to nothing."""
         if user_id in self._full_at:
-            self._full_at[user_id] -= self._each_s
+            self._full_at[user_id] -= self._bucket.each_s
 
     @property
     def users(self) -> int:

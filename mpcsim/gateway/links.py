@@ -32,6 +32,10 @@ B = TypeVar("B", bound=wire.Body)
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
+LATEST_S: Final = 0.5
+"""How long anybody who asks who an MPC node is waits until it says so."""
+SILENT_S: Final = 2.0
+"""After which it counts as one that does not answer."""
 
 
 @dataclass
@@ -105,6 +109,9 @@ class Link:
         self._carrier = carrier
         self._timer = timer
         self._hello: wire.Hello | None = None
+        self._asking: asyncio.Task[wire.Hello] | None = None
+        self._asked_at = 0.0
+        """When, by the event loop; for ``latest_hello``."""
 
     @property
     def node(self) -> Any:
@@ -279,6 +286,28 @@ class Link:
                 if self._hello is None:
                     raise
         return self._hello
+
+    async def latest_hello(self) -> wire.Hello:
+        """Who the node is: asked anew, but once for all who want to know at a time, and what is
+        known does for whoever would have to wait. Strangers may ask: they neither keep the node
+        busy, nor, while it hangs, the connections to the gateway.
+
+        Raises:
+            LinkFailed: it has not been heard of yet, and does not answer.
+        """
+        loop = asyncio.get_running_loop()
+        if self._asking is None or self._asking.done():
+            self._asking, self._asked_at = loop.create_task(self.reached()), loop.time()
+            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
+        left = max(0.0, self._asked_at + LATEST_S - loop.time())
+        done, _ = await asyncio.wait([self._asking], timeout=left)
+        if not done and loop.time() - self._asked_at >= SILENT_S:
+            self.answers = False
+        if self._hello is not None:
+            return self._hello
+        if not done:
+            raise timed_out(self.port.me)
+        return await self._asking
 
     async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:

@@ -307,13 +307,6 @@ class Registry:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
-    def replaced_by(self, user_id: str, key_id: bytes) -> bytes | None:
-        """The ``SignedRecord`` of the present shares that have replaced those, if any have."""
-        for key in self.keys(user_id):
-            if key.record and SignedRecord.from_bytes(key.record).record.predecessor == key_id:
-                return key.record
-        return None
-
     def put(self, signed: SignedRecord) -> RegisteredKey:
         """Remember what is in force; whoever calls has seen that both MPC nodes have signed it.
 
@@ -548,9 +541,23 @@ class Registry:
         """Leave nothing of what was deleted in any file.
 
         Raises:
-            StoreFailed: another process keeps it locked; the next start sees to it.
+            StoreFailed: another process keeps it locked; the next sweep sees to it.
         """
         self._database.forget()
+
+    def sweep(self) -> None:
+        """Delete signing keys and names whose time is over, and leave nothing of that, nor of what
+        any process has deleted, in any file.
+
+        Raises:
+            StoreFailed: another process keeps it locked; the next sweep sees to it.
+        """
+        self.forget_signing_keys()
+        since = self._now() - ATTEMPTS_S
+        if self._database.row("SELECT 1 FROM named_calls WHERE at_s <= ? LIMIT 1", since):
+            with self._database.transaction() as cursor:
+                cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (since,))
+        self._database.sweep(others=True)
 
     def credentials(self) -> Credentials:
         """What callers log in with; the same for the database's life."""

@@ -7,7 +7,6 @@ carried by ``waves``; what comes of those that make a key is decided by ``activa
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import math
 from collections.abc import (
     AsyncIterator,
@@ -43,7 +42,7 @@ from mpcsim.rpc.errors import (
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.idempotency import Name
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
-from mpcsim.rpc.session_keys import is_proven
+from mpcsim.rpc.session_keys import is_call_proven
 from mpcsim.rpc.threads import all_of
 from mpcsim.rpc.tokens import Claims
 
@@ -81,7 +80,7 @@ class Asking:
         Raises:
             Refused: it does not; the session, if there is one, is not the caller's.
         """
-        if not is_proven(session_id, verb, hashlib.sha256(body).digest(), self.proof):
+        if not is_call_proven(session_id, verb, body, self.proof):
             raise no_such_session()
 
     def attempt(self, curve: str) -> Attempt | None:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "/core/evm/v2/erc4337"
 KEY_BYTES: Final = 32
-DAILY_BUDGET: Final = 10**18
-"""``smart_account.limits.DEFAULT_BUDGET``, which a gateway does not import before it is needed."""
 PATIENCE_S: Final = 60.0
 """How long a request waits for the service to be made."""
 
@@ -132,11 +130,12 @@ def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
         raise ChainUnavailable(str(error)) from None
 
 
-def in_own_process(budget: int = DAILY_BUDGET) -> MakeService:
+def in_own_process(budget: int | None = None) -> MakeService:
     """Return what makes a chain in a process of its own; it is gone when the gateway ends.
 
     Args:
-        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei.
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
+            by default ``smart_account.limits.DEFAULT_BUDGET``.
     """
 
     def make() -> SmartAccountService:
@@ -158,12 +157,13 @@ def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
     return make
 
 
-def over_rpc(url: str, bundler_key: str, budget: int = DAILY_BUDGET) -> MakeService:
+def over_rpc(url: str, bundler_key: str, budget: int | None = None) -> MakeService:
     """Return what makes a service over somebody's node.
 
     Args:
         bundler_key: of an account with coin there, in hex.
-        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei.
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
+            by default ``smart_account.limits.DEFAULT_BUDGET``.
 
     Raises:
         UsageError: the key is not 32 bytes of hex.

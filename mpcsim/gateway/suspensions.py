@@ -112,7 +112,8 @@ class Suspensions:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
 
         Returns:
-            Nothing; or, if the key has been recovered, the ``SignedRecord`` by which it has.
+            Nothing; or, of shares that are not the present ones, the ``SignedRecord`` of those
+            that are: whoever asks sees whether they are newer.
 
         Raises:
             Refused: the tag is not of this session, or the key is none, or no longer one, of the
@@ -125,9 +126,10 @@ class Suspensions:
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
         if not self._registry.owns(at.user_id, at.key_id.hex()):
-            if after := self._registry.replaced_by(at.user_id, at.key_id):
-                return after
-            raise no_such_key()
+            present = self._registry.key(at.user_id, body.curve_name)
+            if present is None or present.record is None:
+                raise no_such_key()
+            return present.record
         try:
             async with self._writing:
                 if at in self._owed:
@@ -254,18 +256,32 @@ class Suspensions:
 
     async def _concluded(self, at: Occasion) -> bool:
         """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
-        lifted, and one of shares that are used no more forgotten."""
+        lifted; those of shares that are used no more are forgotten, this one and earlier ones of
+        its user."""
         notices = self._notices[at]
-        recovered = not self._registry.owns(at.user_id, at.key_id.hex())
+        recovered = self._is_replaced(at)
         if _untold(notices) and not recovered:
             return False
+        over = [
+            each
+            for each in self._notices
+            if each.user_id == at.user_id and each not in self._untold and self._is_replaced(each)
+        ]
         if recovered or not any(notice.opened for notice in notices.values()):
+            over.append(at)
+        for each in over:
             async with self._writing:
-                await in_thread(self._registry.lift, at)
-                self._forget(at)
-            why = "it has been recovered" if recovered else "no holder of a share asked for it"
-            LOG.warning("%s is suspended no more: %s", _named(at), why)
+                if each in self._notices:
+                    await in_thread(self._registry.lift, each)
+                    self._forget(each)
+            lifted = each == at and not recovered
+            why = "no holder of a share asked for it" if lifted else "it has been recovered"
+            LOG.warning("%s is suspended no more: %s", _named(each), why)
         return True
+
+    def _is_replaced(self, at: Occasion) -> bool:
+        """Return whether the shares are not the present ones of their user's key."""
+        return not self._registry.owns(at.user_id, at.key_id.hex())
 
 
 def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from pathlib import Path
@@ -35,29 +35,31 @@ CREATE TABLE IF NOT EXISTS events (
     outcome TEXT NOT NULL,
     hash    BLOB NOT NULL
 );
-CREATE TABLE IF NOT EXISTS begun (
-    user_id   TEXT PRIMARY KEY,
-    since     REAL NOT NULL,
-    written   INTEGER NOT NULL,
-    unwritten INTEGER NOT NULL
+CREATE TABLE IF NOT EXISTS noted (
+    user_id  TEXT NOT NULL,
+    curve    TEXT NOT NULL,
+    event    TEXT NOT NULL,
+    since    REAL NOT NULL,
+    written  INTEGER NOT NULL,
+    left_out INTEGER NOT NULL,
+    PRIMARY KEY (user_id, curve, event)
 );
 """
 EMPTY: Final = LogHead(0, bytes(32))
 """The head of a log without events."""
-REFUSED_IN_A_ROW: Final = 32
-"""Further ones are not written down, so that nobody fills the disk with them."""
-BEGUN_AT_ONCE: Final = 32
-"""Generations and recoveries that one user begins within ``BEGUN_S`` and that have a line each; of
-further ones the next line about the user has the number (table ``begun``)."""
-BEGUN_S: Final = 3600.0
+LINES_AT_ONCE: Final = 32
+"""Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so
+that no user fills the disk; further ones are counted (table ``noted``), and the next line about
+that key has a line with their numbers before it. By curve: else whoever wants one key could do as
+much with the other before, and leave no line."""
+LINES_S: Final = 3600.0
 
 
 class Kind(Enum):
     """What is written down."""
 
     BEGUN = "begun"
-    """A generation or recovery; ``key_id`` is the key to be recovered. Many by one user within an
-    hour have one line together (``BEGUN_AT_ONCE``)."""
+    """A generation or recovery; ``key_id`` is the key to be recovered."""
     MADE = "made"
     RECOVERED = "recovered"
     RETIRED = "retired"
@@ -66,6 +68,8 @@ class Kind(Enum):
     SEAL_KEY = "seal key"
     """A new one, in place of one that was lost; no user's or key's event."""
     REFUSED = "refused"
+    LEFT_OUT = "left out"
+    """How many events of a user before this have no line (``LINES_AT_ONCE``)."""
     RESTORED = "restored"
     """The store was put back from a backup: what had been written down since is not in this log."""
 
@@ -121,38 +125,23 @@ class EventLog:
         session: str = "",
         outcome: str = "",
     ) -> None:
-        """Add an event."""
-        if kind is Kind.REFUSED and _only_refusals(cursor):
-            return
+        """Add an event, or count it."""
         now = self._now()
-        if kind is Kind.BEGUN:
-            more = _more_begun(cursor, user_id, now)
-            if more is None:
+        if user_id:
+            if not _has_line(cursor, now, user_id, curve, kind.value):
                 return
-            outcome = outcome or more
-        elif kind is not Kind.REFUSED and (more := _unwritten(cursor, user_id)):
-            self._add(cursor, now, Kind.BEGUN, user_id, curve, outcome=more)
-        self._add(
-            cursor, now, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
-        )
+            if left_out := _left_out(cursor, user_id, curve):
+                name = Kind.LEFT_OUT.value
+                self._add(cursor, now, Event(0, "", name, user_id, curve, "", "", left_out, b""))
+        event = Event(0, "", kind.value, user_id, curve, key_id, session, outcome, b"")
+        self._add(cursor, now, event)
 
     @staticmethod
-    def _add(
-        cursor: sqlite3.Cursor,
-        now: float,
-        kind: Kind,
-        user_id: str,
-        curve: str,
-        *,
-        key_id: str = "",
-        session: str = "",
-        outcome: str = "",
-    ) -> None:
+    def _add(cursor: sqlite3.Cursor, now: float, event: Event) -> None:
+        """Add an event with the next number, the time and its hash."""
         last = head(cursor)
         time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
-        event = Event(
-            last.count + 1, time, kind.value, user_id, curve, key_id, session, outcome, b""
-        )
+        event = replace(event, number=last.count + 1, time=time)
         cursor.execute(
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*astuple(event)[:-1], event.digest(last.hash)),
@@ -165,41 +154,34 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     return EMPTY if row is None else LogHead(*row)
 
 
-def _more_begun(cursor: sqlite3.Cursor, user_id: str, now: float) -> str | None:
-    """Count a session that a user begins.
+def _has_line(cursor: sqlite3.Cursor, now: float, *of: str) -> bool:
+    """Count an event; whether it has a line.
 
-    Returns:
-        How many before it have no line, for its own; None: nor has this one.
+    Args:
+        of: user, curve and kind.
     """
     row = cursor.execute(
-        "SELECT since, written FROM begun WHERE user_id = ?", (user_id,)
+        "SELECT since, written, left_out FROM noted WHERE user_id = ? AND curve = ? AND event = ?",
+        of,
     ).fetchone()
-    since, written = row or (now, 0)
-    if not 0 <= now - since < BEGUN_S:  # the clock may have been put back
+    since, written, left_out = row or (now, 0, 0)
+    if not 0 <= now - since < LINES_S:  # the clock may have been put back
         since, written = now, 0
-    if written >= BEGUN_AT_ONCE:
-        cursor.execute("UPDATE begun SET unwritten = unwritten + 1 WHERE user_id = ?", (user_id,))
-        return None
-    more = _unwritten(cursor, user_id)
-    values = user_id, since, written + 1, 0
-    cursor.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?, ?)", values)
-    return more
+    full = written >= LINES_AT_ONCE
+    values = *of, since, written + (not full), left_out + full
+    cursor.execute("INSERT OR REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?)", values)
+    return not full
 
 
-def _unwritten(cursor: sqlite3.Cursor, user_id: str) -> str:
-    """How many sessions a user has begun that have no line; from now on none. Empty: none."""
-    row = cursor.execute("SELECT unwritten FROM begun WHERE user_id = ?", (user_id,)).fetchone()
-    if row is None or not row[0]:
-        return ""
-    cursor.execute("UPDATE begun SET unwritten = 0 WHERE user_id = ?", (user_id,))
-    return f"{row[0]} more were begun before this, too many for a line each"
-
-
-def _only_refusals(cursor: sqlite3.Cursor) -> bool:
-    last = cursor.execute(
-        "SELECT event FROM events ORDER BY number DESC LIMIT ?", (REFUSED_IN_A_ROW,)
+def _left_out(cursor: sqlite3.Cursor, *at: str) -> str:
+    """How many events of a user and curve have no line; from now on none. Empty: none."""
+    which = "user_id = ? AND curve = ? AND left_out > 0"
+    counts = cursor.execute(
+        f"SELECT left_out, event FROM noted WHERE {which} ORDER BY event", at
     ).fetchall()
-    return len(last) == REFUSED_IN_A_ROW and set(last) == {(Kind.REFUSED.value,)}
+    cursor.execute(f"UPDATE noted SET left_out = 0 WHERE {which}", at)
+    said = ", ".join(f"{count} {event}" for count, event in counts)
+    return said and f"{said}: too many for a line each"
 
 
 def read(path: Path) -> list[Event]:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Self
 
-from nacl.bindings import crypto_sign, crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
+from nacl.bindings import crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
 
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import Rng
-from mpcsim.rpc.mail import digest
-from mpcsim.rpc.statements import Statement
-from mpcsim.rpc.wire import SIGNATURE_BYTES
+from mpcsim.rpc import mail
+from mpcsim.rpc.statements import Statement, signature
 
 
 class Identity:
@@ -34,12 +32,10 @@ class Identity:
 
     def sign_mail(self, envelope: bytes) -> bytes:
         """An envelope with its signature behind it, if it is not sealed."""
-        if Envelope.decode(envelope).sealed:
-            return envelope
-        return envelope + self._sign(digest(envelope))
+        return mail.signed(envelope, self._sign)
 
     def _sign(self, digest: bytes) -> bytes:
-        return crypto_sign(digest, self._signing)[:SIGNATURE_BYTES]
+        return signature(self._signing, digest)
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()})"

@@ -132,6 +132,8 @@ class _Session:
     peers: Mapping[PartyId, bytes]
     """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
     for the client (``session_keys``). What is not sealed there is signed."""
+    curve: str
+    """Of the key that is made; empty where it signs."""
     epoch: str | None = None
     """Of the share that it makes, once that is known."""
     made: StoredShare | None = None
@@ -384,16 +386,15 @@ class MpcNode:
         whole, using = bool(body.whole), body.using
         with self._lock:
             stored = self._usable(grant.user_id, body.key_id.hex())
-            proof = body.proof or wire.UseProof(self._hello.boot, b"")
             use = VaultUse.opening(
                 body.key_id,
                 grant.user_id,
-                proof.boot,
+                body.proof.boot,
                 body.reply_key,
                 presignatures=body.count,
                 using=using.encode(NO_CONTEXT) if using else b"",
             )
-            self._check_authentic(stored, use, proof.mac)
+            self._check_authentic(stored, use, body.proof.mac)
             if whole and (body.count or using):
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None
@@ -478,8 +479,10 @@ class MpcNode:
                     rng=self._rng,
                     listener=self._listener,
                 )
-                session = self._begin(party, grant.user_id, None, self.making_s, peers=peers)
-        self._note_begun(session, curve)
+                session = self._begin(
+                    party, grant.user_id, None, self.making_s, peers=peers, curve=curve
+                )
+        self._note_begun(session)
         return self._run(session, body.messages)
 
     def _recover(self, grant: Grant, data: bytes) -> wire.Body:
@@ -508,9 +511,15 @@ class MpcNode:
                     listener=self._listener,
                 )
                 session = self._begin(
-                    party, user_id, stored.key_id, self.making_s, peers=peers, alone=RECOVERY
+                    party,
+                    user_id,
+                    stored.key_id,
+                    self.making_s,
+                    peers=peers,
+                    curve=curve,
+                    alone=RECOVERY,
                 )
-        self._note_begun(session, curve)
+        self._note_begun(session)
         return self._run(session, (), record=share.record.to_bytes())
 
     def _sign(self, grant: Grant, data: bytes) -> wire.Body:
@@ -637,12 +646,13 @@ class MpcNode:
         lifetime_s: float,
         *,
         peers: Mapping[PartyId, bytes] = {},
+        curve: str = "",
         alone: str | None = None,
     ) -> _Session:
         """Enter a session in the books.
 
         Args:
-            peers: as in ``_Session``.
+            peers: as in ``_Session``; ``curve`` likewise.
             alone: what there may only be one of for the key.
 
         Raises:
@@ -658,9 +668,8 @@ class MpcNode:
                 if (alone, key_id) in self._busy:
                     raise busy(alone)
                 self._busy[alone, key_id] = party.session_id
-            session = _Session(
-                party.session_id, user_id, party, self._clock() + lifetime_s, key_id, peers
-            )
+            expires_at = self._clock() + lifetime_s
+            session = _Session(party.session_id, user_id, party, expires_at, key_id, peers, curve)
             self._sessions[party.session_id] = session
             return session
 
@@ -717,7 +726,7 @@ class MpcNode:
         with self._settling:  # not while it is seen which sessions are over
             if self._sessions.get(session.session_id) is not session:
                 raise no_such_session()
-            self._store.enter(epoch.hex())
+            self._store.enter(epoch.hex(), session.user_id, session.curve)
             session.epoch = epoch.hex()
 
     def _note(self, session: _Session, output: Output[Any]) -> None:
@@ -912,9 +921,11 @@ class MpcNode:
         grant.check(Scope("abort", abort.user_id, abort.epoch))
         with self._settling:
             ended = self._voting.abort(body)
-            session = self._making(abort.epoch.hex())
-            if ended.signature is not None and session is not None:
-                self._forget(session)
+            if ended.signature is not None:
+                with self._lock:  # though it has made nothing yet: no vote may follow
+                    making = [s for s in self._sessions.values() if s.epoch == abort.epoch.hex()]
+                for session in making:
+                    self._forget(session)
             return ended
 
     def _drop(self, grant: Grant, data: bytes) -> None:
@@ -940,11 +951,15 @@ class MpcNode:
 
     # ------------------------------------------------------------------ the log of key events
 
-    def _note_begun(self, session: _Session, curve: str) -> None:
+    def _note_begun(self, session: _Session) -> None:
         """Before anything is done in it."""
         try:
             self._store.note(
-                Kind.BEGUN, session.user_id, curve, session.key_id or "", session.session_id.hex()
+                Kind.BEGUN,
+                session.user_id,
+                session.curve,
+                session.key_id or "",
+                session.session_id.hex(),
             )
         except BaseException:
             self._forget(session)

@@ -66,10 +66,13 @@ CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS entered (
-    key_id TEXT PRIMARY KEY,
-    over   INTEGER NOT NULL DEFAULT 0
+    key_id  TEXT PRIMARY KEY,
+    user_id TEXT NOT NULL,
+    curve   TEXT NOT NULL,
+    over    INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX IF NOT EXISTS open ON entered (key_id) WHERE over = 0;
+CREATE INDEX IF NOT EXISTS entered_at ON entered (user_id, curve);
 CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
 """
@@ -82,6 +85,14 @@ _COLUMNS = (
 _K = TypeVar("_K", SealKey, Identity)
 _KEY_PAIR_BYTES: Final = 64
 """Of a secret half and its public half."""
+SIGNED: Final = 64
+"""Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
+older vote was for shares that have been dropped here, because the other node had aborted them, or
+had voted for what replaced them: an abort is nothing to it. An older abort is of a session that is
+over, so that no vote follows."""
+ENTERED: Final = 64
+"""Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
+older one a store that is put back later does not know that it was over: that is in doubt."""
 
 _SEAL_KEY_LOST: Final = (
     "without its own one no secret_store made so far opens; put back a backup of this store. If "
@@ -410,12 +421,20 @@ class ShareStore:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
 
-    def enter(self, key_id: str) -> None:
+    def enter(self, key_id: str, user_id: str, curve: str) -> None:
         """Remember that a session makes shares of this epoch, for which this node has signed
         nothing so far. Once the session is over without a vote, none will ever follow: that is
-        known from then on, also to a backup."""
+        known from then on, also to a backup, until ``ENTERED`` later ones are over."""
         with self._database.transaction() as cursor:
-            cursor.execute("INSERT OR IGNORE INTO entered (key_id) VALUES (?)", (key_id,))
+            cursor.execute(
+                "INSERT OR IGNORE INTO entered (key_id, user_id, curve) VALUES (?, ?, ?)",
+                (key_id, user_id, curve),
+            )
+            cursor.execute(
+                "DELETE FROM entered WHERE rowid IN (SELECT rowid FROM entered WHERE user_id = ?"
+                " AND curve = ? AND over = 1 ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                (user_id, curve, ENTERED),
+            )
 
     def drop_prepared(self, key_id: str) -> None:
         """Forget a share, unless it has been voted for."""
@@ -770,7 +789,7 @@ def _check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
 
 
 def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
-    """Write down what this node signs for an epoch, for good.
+    """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
 
     Raises:
         OutOfStep: it has signed the contrary.
@@ -778,6 +797,11 @@ def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, wh
     signed = _signed(cursor, key_id, user_id, curve)
     if signed is None:
         cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
+        cursor.execute(
+            "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
+            " AND curve = ? AND what = ? ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            (user_id, curve, what, SIGNED),
+        )
     elif signed != what:
         raise OutOfStep(f"what is signed for this epoch is the {signed}")
 

@@ -39,7 +39,9 @@ the other node's vote for it, it may be one that it has itself voted for and for
 The doubt is about sessions of which the backup does not know how they ended. Each epoch is written
 down (``ShareStore.enter``) before this node reveals anything in its session, without which nobody
 else can vote for it; and so is that the session is over without a vote. So nothing is in doubt that
-was begun after the store was put back, or was over when the backup was taken.
+was begun after the store was put back, or was over when the backup was taken; but for sessions of
+one user and curve that were followed by many more (``store.ENTERED``), of which the oldest are
+remembered no longer.
 
 Of a key that was made after the backup nothing is here: it is no key here, nobody makes a second
 one, since the other node holds the first and votes for no other, and no abort of it is signed.

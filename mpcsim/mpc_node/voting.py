@@ -82,7 +82,7 @@ class Voting:
         if found is None:
             raise OutOfStep("there is no such share to vote for")
         public, identities = self._public_record(found), self.identities()
-        public_shares = shares_hash(public.to_bytes())
+        public_shares, seal_number = shares_hash(public.to_bytes()), self._store.seal_number()
 
         def sign(share: StoredShare, head: LogHead) -> bytes:
             replaced = share.predecessor
@@ -97,8 +97,9 @@ class Voting:
                 identities,
                 chain_code=public.chain_code,
             )
-            signature = self._identity.sign(Vote(record, head))
-            return SignedRecord(record, {self._me: head}, {self._me: signature}).to_bytes()
+            signature = self._identity.sign(Vote(record, head, seal_number))
+            mine = {self._me: head}, {self._me: signature}, {self._me: seal_number}
+            return SignedRecord(record, *mine).to_bytes()
 
         return sign
 

@@ -244,8 +244,11 @@ class Party(Generic[S, R]):
         """
         if self.phase is not Phase.NOT_STARTED:
             raise UsageError("this party has already started")
-        with self._over_if_raised():
+        try:
             return self._start()
+        except BaseException:
+            self._end()
+            raise
 
     def _start(self) -> list[Output[R]]:
         self.listener(PartyStarted(self.me, self.definition.name, self.reproducible))
@@ -282,21 +285,19 @@ class Party(Generic[S, R]):
             self._keep(self._log, envelope.sender, data)
             return []
         outputs: list[Output[R]] = []
-        with self._over_if_raised():
+        try:
             if self._guarded(envelope, data, outputs):
                 outputs += self._advance()
+        except BaseException:
+            self._end()
+            raise
         return outputs
 
-    @contextmanager
-    def _over_if_raised(self) -> Iterator[None]:
+    def _end(self) -> None:
         """End the party with an exception of a round or a listener: half of a step may be done, and
         a round that ran twice could use its nonces twice."""
-        try:
-            yield
-        except BaseException:
-            self.phase = Phase.OVER
-            self._unopened.clear()
-            raise
+        self.phase = Phase.OVER
+        self._unopened.clear()
 
     def kind_of(self, data: bytes) -> str:
         """The kind of message that an envelope claims to hold; empty if there is no such kind."""

@@ -316,13 +316,16 @@ class Database:
                 raise StoreFailed(self._path, StoreTrouble.LOCKED)
             self.needs_emptying = False
 
-    def sweep(self) -> None:
+    def sweep(self, *, others: bool = False) -> None:
         """``forget`` what could not be forgotten when it was deleted, if there is anything.
+
+        Args:
+            others: also what another process may have deleted: whatever is in the log.
 
         Raises:
             StoreFailed: it cannot be forgotten yet.
         """
-        if self.needs_emptying:
+        if self.needs_emptying or (others and self.sizes().get("log")):
             self.forget()
 
     # ------------------------------------------------------------------ the files, from outside

@@ -7,6 +7,7 @@ what was said: no body but that of an error's answer, no header but an error's c
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
@@ -14,14 +15,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
+from mpcsim.rpc.token_bucket import TokenBucket
+
 REQUEST: Final = "request"
 """The event of the lines that entries become."""
 MAX_PATH: Final = 200
 """Bytes of a path that are kept and logged."""
-STRANGERS_PER_S: Final = 10.0
-"""Lines a second about refused requests of which nobody knows whose they are: whoever has no token
-must not push everybody's lines out of the files."""
-STRANGERS_AT_ONCE: Final = 200
+STRANGERS: Final = TokenBucket(200, 20.0)
+"""Lines about refused requests of which nobody knows whose they are: whoever has no token must not
+push everybody's lines out of the files."""
 MAX_SAID: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -195,9 +197,8 @@ class Book:
         self._role = role
         self._clock = clock
         self._now = now
-        self._strangers = float(STRANGERS_AT_ONCE)
-        """Lines about strangers that may be written now, as of ``_strangers_at``."""
-        self._strangers_at = 0.0
+        self._strangers_at = -math.inf
+        """When as many lines about strangers as ever may be written."""
         self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
@@ -225,15 +226,9 @@ class Book:
         """Return whether an entry becomes a line: of strangers' refused requests, not all do."""
         if entry.user_id or entry.status < 400:
             return True
-        now = self._clock()
-        gained = max(0.0, now - self._strangers_at) * STRANGERS_PER_S
-        self._strangers = min(STRANGERS_AT_ONCE, self._strangers + gained)
-        self._strangers_at = now
-        if self._strangers < 1:
-            self._left_out += 1
-            return False
-        self._strangers -= 1
-        return True
+        self._strangers_at, wait_s = STRANGERS.take(self._strangers_at, self._clock())
+        self._left_out += wait_s > 0
+        return not wait_s
 
 
 CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)

@@ -259,6 +259,11 @@ def too_many_makings(retry_after_s: int) -> Refused:
     return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)
 
 
+def too_many_at_once() -> Refused:
+    """The gateway answers so many requests of this user already."""
+    return Refused(TOO_MANY, "too many requests of this user at a time; try again later", 1)
+
+
 def too_often(what: str, retry_after_s: int) -> Refused:
     """The user has done this as often as it may for now."""
     return Refused(TOO_MANY, f"too many {what} for this user; try again later", retry_after_s)

@@ -8,7 +8,7 @@ messages authenticate themselves; a client has no identity, and signs with the k
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
@@ -17,8 +17,16 @@ from mpcsim.rpc.statements import genuine
 from mpcsim.rpc.wire import SIGNATURE_BYTES
 
 
-def digest(data: bytes) -> bytes:
-    """What is signed of an envelope."""
+def signed(data: bytes, sign: Callable[[bytes], bytes]) -> bytes:
+    """Return an envelope, with a signature behind it if it is not sealed.
+
+    Args:
+        sign: signs a digest.
+    """
+    return data if Envelope.decode(data).sealed else data + sign(_digest(data))
+
+
+def _digest(data: bytes) -> bytes:
     return tagged_hash(Tag.MAIL, data)
 
 
@@ -38,6 +46,6 @@ def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, b
     if envelope.sealed or identity is None:
         return envelope.sender, data
     message, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
-    if not genuine(identity, digest(message), signature):
+    if not genuine(identity, _digest(message), signature):
         return None
     return envelope.sender, message

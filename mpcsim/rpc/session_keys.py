@@ -15,13 +15,11 @@ from __future__ import annotations
 import hashlib
 
 from nacl import bindings as sodium
-from nacl.exceptions import BadSignatureError
 
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import SESSION_ID_BYTES
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc.mail import digest as of_message
+from mpcsim.rpc import mail
+from mpcsim.rpc.statements import genuine, signature
 
 HEADER = "Session-Proof"
 """A signature in hex."""
@@ -41,13 +39,10 @@ class SessionKey:
 
     def sign_messages(self, messages: tuple[bytes, ...]) -> tuple[bytes, ...]:
         """Return the client's envelopes, with a signature behind each that is not sealed."""
-        return tuple(
-            data if Envelope.decode(data).sealed else data + self._sign(of_message(data))
-            for data in messages
-        )
+        return tuple(mail.signed(data, self._sign) for data in messages)
 
-    def _sign(self, message: bytes) -> bytes:
-        return sodium.crypto_sign(message, self._secret)[: sodium.crypto_sign_BYTES]
+    def _sign(self, digest: bytes) -> bytes:
+        return signature(self._secret, digest)
 
     def __repr__(self) -> str:
         return f"SessionKey<{self.session_id.hex()}>"
@@ -61,16 +56,15 @@ def is_proven(session_id: bytes, verb: str, body_hash: bytes, proof: str | None)
         proof: the header; None: there is none.
     """
     try:
-        signature = bytes.fromhex(proof or "")
+        signed = bytes.fromhex(proof or "")
     except ValueError:
         return False
-    if len(signature) != sodium.crypto_sign_BYTES or len(session_id) != SESSION_ID_BYTES:
-        return False
-    try:
-        sodium.crypto_sign_open(signature + _of_call(verb, body_hash), session_id)
-    except BadSignatureError:
-        return False
-    return True
+    return genuine(session_id, _of_call(verb, body_hash), signed)
+
+
+def is_call_proven(session_id: bytes, verb: str, body: bytes, proof: str | None) -> bool:
+    """Return the same for a body that is there."""
+    return is_proven(session_id, verb, hashlib.sha256(body).digest(), proof)
 
 
 def _of_call(verb: str, body_hash: bytes) -> bytes:

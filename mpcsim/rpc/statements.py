@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
-from nacl.bindings import crypto_sign_open, crypto_sign_PUBLICKEYBYTES
+from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_PUBLICKEYBYTES
 from nacl.exceptions import CryptoError
 
 from mpcsim.algebra.curves import curve
@@ -31,7 +31,7 @@ from mpcsim.encoding import (
     Text,
     wire,
 )
-from mpcsim.errors import InvalidEncoding, MpcError
+from mpcsim.errors import MpcError
 from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.primitives.bip32 import ExtendedKey, extended_key
@@ -57,11 +57,23 @@ def signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
 
 def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
     """Whether an Ed25519 signature verifies."""
+    # The library would read 32 bytes wherever the key begins.
+    if len(identity) != IDENTITY_BYTES or len(signature) != SIGNATURE_BYTES:
+        return False
     try:
         crypto_sign_open(signature + digest, identity)
-    except (CryptoError, ValueError):
+    except CryptoError:
         return False
-    return len(signature) == SIGNATURE_BYTES
+    return True
+
+
+def signature(signing_key: bytes, digest: bytes) -> bytes:
+    """Sign with Ed25519 (RFC 8032).
+
+    Args:
+        signing_key: as libsodium has it: seed and public key. Secret.
+    """
+    return crypto_sign(digest, signing_key)[:SIGNATURE_BYTES]
 
 
 # ---------------------------------------------------------------------- keys
@@ -131,6 +143,8 @@ class Vote(Statement):
 
     record: Annotated[KeyRecord, Nested(KeyRecord)]
     head: Annotated[LogHead, Nested(LogHead)]
+    seal_number: Annotated[int, U32]
+    """Of the seal key that this node has now (``SealKeyStatement``)."""
 
 
 @wire
@@ -143,6 +157,7 @@ class SignedRecord(Body):
     record: Annotated[KeyRecord, Nested(KeyRecord)]
     heads: Annotated[Mapping[PartyId, LogHead], PerParty(Nested(LogHead))]
     signatures: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SIGNATURE_BYTES))]
+    seal_numbers: Annotated[Mapping[PartyId, int], PerParty(U32)]
 
     def check(self, identities: Mapping[PartyId, bytes]) -> KeyRecord:
         """The record, if both MPC nodes have voted for it.
@@ -163,15 +178,28 @@ class SignedRecord(Body):
     def with_vote(self, vote: SignedRecord) -> SignedRecord:
         """With the votes of another one for the same record."""
         return SignedRecord(
-            self.record, {**self.heads, **vote.heads}, {**self.signatures, **vote.signatures}
+            self.record,
+            {**self.heads, **vote.heads},
+            {**self.signatures, **vote.signatures},
+            {**self.seal_numbers, **vote.seal_numbers},
+        )
+
+    def vote_of(self, party: PartyId) -> SignedRecord:
+        """With the vote of one MPC node alone."""
+        return SignedRecord(
+            self.record,
+            {party: self.heads[party]},
+            {party: self.signatures[party]},
+            {party: self.seal_numbers[party]},
         )
 
     def voted(self, party: PartyId, identity: bytes) -> bool:
         """Whether an MPC node has voted for this."""
         head, signature = self.heads.get(party), self.signatures.get(party)
-        if head is None or signature is None:
+        number = self.seal_numbers.get(party)
+        if head is None or signature is None or number is None:
             return False
-        return signed_by(identity, Vote(self.record, head), signature)
+        return signed_by(identity, Vote(self.record, head, number), signature)
 
 
 class RecordError(MpcError):
@@ -198,12 +226,8 @@ class Held(Body):
     public_key: Annotated[bytes, Bytes(64)]
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
-    record: Annotated[SignedRecord, Optional(Nested(SignedRecord))]
+    record: Annotated[SignedRecord, Nested(SignedRecord)]
     """With this node's vote once it has voted, and with both once the share is in force."""
-
-    def __post_init__(self) -> None:
-        if self.record is None:
-            raise InvalidEncoding("a share that is held has a record")
 
 
 @wire
@@ -215,7 +239,7 @@ class SealKeyStatement(Statement):
 
     party: Annotated[int, U16]
     seal_key: Annotated[bytes, BYTES32]
-    number: Annotated[int, U32] = 0
+    number: Annotated[int, U32]
 
 
 def vouched(hello: Hello) -> bool:

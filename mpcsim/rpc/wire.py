@@ -293,6 +293,9 @@ class Suspend(Body):
     """Of this session, from the reply to ``sign``."""
     notices: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_NOTICE_BYTES))]
     """For each MPC node (``notices.seal``)."""
+    curve_name: Annotated[str, Text(16)]
+    """Of the key. If these shares have been replaced, the reply is the ``SignedRecord`` of the
+    present ones, which counts more epochs."""
 
 
 # What the gateway and an MPC node say to each other besides the above.
@@ -311,7 +314,7 @@ class Hello(Body):
     """The identity's, of the seal key (``statements.SealKeyStatement``)."""
     boot: Annotated[bytes, Fixed(BOOT_BYTES)]
     """Random; another one after every start, and after many signatures (``START_BYTES``)."""
-    seal_number: Annotated[int, U32] = 0
+    seal_number: Annotated[int, U32]
     """How many seal keys it has had before this one."""
 
 
@@ -327,7 +330,7 @@ class OpenHalf(Body):
     key_id: Annotated[bytes, BYTES32]
     reply_key: Annotated[bytes, BYTES32]
     half: Annotated[bytes, Bytes(MAX_HALF_BYTES)]
-    proof: Annotated[UseProof | None, Optional(Nested(UseProof))]
+    proof: Annotated[UseProof, Nested(UseProof)]
     whole: Annotated[int, U8] = 0
     count: Annotated[int, U8] = 0
     """So many presignatures are being made with the other MPC node: allow each to be used once."""

@@ -30,12 +30,12 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.mpc_node.node import MpcNode
 from mpcsim.mpc_node.store import ShareStore
-from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.rng import Drbg, Rng, SystemRng
 from mpcsim.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
 from mpcsim.rpc.entries import Book
 from mpcsim.rpc.grants import GrantIssuer, Keyring
 from mpcsim.rpc.http import App
+from mpcsim.rpc.sweeping import sweeping
 from mpcsim.rpc.transport import HttpTransport, Limits
 from mpcsim.service.data_folder import LinkSecret, claimed, prepare, ring, store_file
 from mpcsim.service.deployment import belong
@@ -177,6 +177,8 @@ def open_gateway(
         )
         registry.tokens_may_live(options.token_lifetime_s)
         registry.forget_signing_keys()
+        if data is not None:
+            opened.enter_context(sweeping(REGISTRY, registry.sweep))
         keys = TokenKeys(registry, "gateway", now)
         accounts = SmartAccounts(options.smart_accounts or embedded(_part(rng, "chain"), now))
         opened.callback(accounts.close)
@@ -269,7 +271,7 @@ def _mpc_node(
         making_s=options.making_s,
     )
     if data is not None:
-        opened.enter_context(sweeping(node))
+        opened.enter_context(sweeping(ROLES[party], node.sweep))
     return node
 
 

@@ -73,7 +73,7 @@ def rotate_token_key(
             except StoreFailed as error:
                 raise UsageError(
                     f"{error}: the key has been changed, but the old one may be found in this "
-                    "file's log of writes until the gateway is started the next time"
+                    "file's log of writes until the gateway sweeps it, or is started, the next time"
                 ) from error
     except StoreFailed as error:
         raise UsageError(str(error)) from error

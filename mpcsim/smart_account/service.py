@@ -77,7 +77,7 @@ class SmartAccountService:
         sponsor: LocalAccount,
         *,
         deposit: int = DEFAULT_DEPOSIT,
-        budget: int = DEFAULT_BUDGET,
+        budget: int | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -88,6 +88,7 @@ class SmartAccountService:
             now: seconds since 1970 UTC.
         """
         self.chain = chain
+        budget = DEFAULT_BUDGET if budget is None else budget
         self._made_with = bundler, sponsor, deposit, budget, now
         self.bundler = TransactionSender(chain, bundler)
         self.deployment: Deployment = deploy(self.bundler, sponsor, deposit=deposit)

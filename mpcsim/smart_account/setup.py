@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
+from eth_typing import ChecksumAddress
 from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
@@ -16,13 +17,15 @@ from mpcsim.smart_account.chain import DEFAULT_CHAIN_ID
 from mpcsim.smart_account.deployment import DEFAULT_DEPOSIT
 from mpcsim.smart_account.embedded import EmbeddedChain
 from mpcsim.smart_account.jsonrpc import JsonRpcChain
-from mpcsim.smart_account.limits import DEFAULT_BUDGET
 from mpcsim.smart_account.service import SmartAccountService
 
 BUNDLER_BALANCE: Final = 10**24
 """A million coins, in wei: the bundler of a chain of our own is also its faucet."""
 
 EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
+
+Balances = Mapping[ChecksumAddress, int]
+"""In wei."""
 
 
 def embedded(
@@ -36,24 +39,22 @@ def embedded(
     Raises:
         UsageError: the contracts are not installed.
     """
-    rng = rng or SystemRng()
-    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
-    chain = EmbeddedChain({bundler.address: BUNDLER_BALANCE}, chain_id=chain_id, clock=clock)
+    bundler, sponsor, balances = _fresh_accounts(rng)
+    chain = EmbeddedChain(balances, chain_id=chain_id, clock=clock)
     return SmartAccountService(
         chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, now=chain.timestamp
     )
 
 
-def in_own_process(*, rng: Rng | None = None, budget: int = DEFAULT_BUDGET) -> SmartAccountService:
+def in_own_process(*, rng: Rng | None = None, budget: int | None = None) -> SmartAccountService:
     """Return a service over an empty chain in a process of its own (see ``anvil``).
 
     Raises:
         UsageError: the contracts or anvil are not installed.
         ChainUnavailable: the process does not start.
     """
-    rng = rng or SystemRng()
-    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
-    chain = AnvilChain({bundler.address: BUNDLER_BALANCE})
+    bundler, sponsor, balances = _fresh_accounts(rng)
+    chain = AnvilChain(balances)
     try:
         return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, budget=budget)
     except BaseException:
@@ -66,7 +67,7 @@ def over_rpc(
     bundler_key: bytes,
     *,
     deposit: int = DEFAULT_DEPOSIT,
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
 ) -> SmartAccountService:
     """A service over the node at ``url``; the account of ``bundler_key`` has coin there.
 
@@ -85,6 +86,13 @@ def over_rpc(
         deposit=deposit,
         budget=budget,
     )
+
+
+def _fresh_accounts(rng: Rng | None) -> tuple[LocalAccount, LocalAccount, Balances]:
+    """Return a bundler, a paymaster's signer, and what a chain of our own begins with."""
+    rng = rng or SystemRng()
+    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
+    return bundler, sponsor, {bundler.address: BUNDLER_BALANCE}
 
 
 def account(private_key: bytes) -> LocalAccount:

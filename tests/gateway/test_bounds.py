@@ -1,5 +1,6 @@
 """Bounds of the gateway on what callers and MPC nodes may send: at each bound, and one over it."""
 
+import asyncio
 import math
 from dataclasses import replace
 from functools import partial
@@ -10,16 +11,17 @@ from starlette.requests import Request
 
 from mpcsim.gateway import streaming
 from mpcsim.gateway.app import MAX_FORM_BYTES
+from mpcsim.gateway.gateway import AT_ONCE
 from mpcsim.gateway.waves import MAX_SAID, MAX_WAVES
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.errors import Refused, too_many_at_once
 from mpcsim.rpc.http import Incoming
 from tests.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.gateway.test_lying_node import lie
 from tests.gateway.test_sessions import refusal
-from tests.helpers.gateway import give_key
+from tests.helpers.gateway import Client, give_key, until
 
 NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
 
@@ -71,6 +73,31 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
     for _ in range(2):
         with pytest.raises(Refused, match="body of more than 5 bytes"):
             await over.more()
+
+
+@pytest.mark.parametrize("queue", [0, 2])
+async def test_so_many_requests_of_a_user_are_answered_at_a_time(queue, gateway, client):
+    """While an MPC node hangs, and each holds a connection; other users are none the worse."""
+    assert gateway.gateway._at_once == AT_ONCE + 4 * queue
+    share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
+    await client.meet()
+    gateway.gateway._at_once, port = 2, gateway.links[OPERATOR].port
+    handle = port.handle
+
+    async def hanging(*request):
+        await go_on.wait()
+        return await handle(*request)
+
+    port.handle = hanging
+    opening = client.opening(share, dict.fromkeys(MPC_NODES, b""))
+    held = [asyncio.create_task(client.post("open", opening)) for _ in range(2)]
+    await until(lambda: sum(gateway.gateway._answering.values()) == 2)
+    refused = await client.post("open", opening)
+    assert (refused.status_code, refused.json()["error"]) == (429, str(too_many_at_once()))
+    assert (await Client.of(gateway, "bob").post("open", opening)).status_code == 404
+    go_on.set()
+    assert {reply.status_code for reply in await asyncio.gather(*held)} == {400}
+    assert not gateway.gateway._answering
 
 
 # ---------------------------------------------------------------------- MPC nodes

@@ -128,6 +128,13 @@ def test_a_registry_that_lags_behind_follows_even_one_node():
                 assert world.registered.recoveries == 1
 
 
+def test_what_is_in_force_at_a_node_is_not_brought_there_again():
+    with World() as world:
+        first_key(world)
+        world.nodes[INSTITUTION].activate = lambda record: pytest.fail("it is in force there")
+        assert world.settled() == epoch("first")
+
+
 def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
     """Its store was put back as it was before it had the new share."""
     for party in MPC_NODES:

@@ -35,8 +35,8 @@ def record(number, *parties):
         bytes(32),
         {party: identity.public for party, identity in IDENTITIES.items()},
     )
-    signatures = {party: IDENTITIES[party].sign(Vote(made, HEAD)) for party in parties}
-    return SignedRecord(made, dict.fromkeys(parties, HEAD), signatures)
+    signatures = {party: IDENTITIES[party].sign(Vote(made, HEAD, 0)) for party in parties}
+    return SignedRecord(made, dict.fromkeys(parties, HEAD), signatures, dict.fromkeys(parties, 0))
 
 
 @dataclass(frozen=True)

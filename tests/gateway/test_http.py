@@ -200,7 +200,7 @@ async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
         parts = [
             bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
         ]
-        assert wire.Hello(n, *parts) == hello
+        assert wire.Hello(n, *parts, said["seal_number"]) == hello
 
 
 # ---------------------------------------------------------------------- errors

@@ -1,12 +1,15 @@
 """What happens when the gateway, after its start, first reaches both MPC nodes."""
 
+import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
+from mpcsim.gateway import links
 from mpcsim.gateway import meeting as meetings
 from mpcsim.gateway.meeting import Meeting
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
@@ -21,7 +24,9 @@ from tests.helpers.gateway import (
     give_key,
     sends,
     shares_of,
+    until,
 )
+from tests.helpers.processes import PATIENCE_S
 
 
 def anew(gateway, clock):
@@ -36,10 +41,10 @@ def strange(node):
     """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
     nobody vouches for."""
     true, other = node.hello(), Identity.fresh(SystemRng())
-    signature = other.sign(SealKeyStatement(true.party, true.seal_key))
+    signature = other.sign(SealKeyStatement(true.party, true.seal_key, 0))
     forged = [
-        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot),
-        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot),
+        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot, 0),
+        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot, 0),
     ]
     texts = [
         "the {it} has another identity than when the {other} first met it: put the right "
@@ -179,3 +184,32 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     assert (await client.post("sign", request)).is_success
     await meeting.attend()
     assert gateway.links[OPERATOR].node.sessions
+
+
+async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
+    monkeypatch, gateway, client
+):
+    """Strangers may ask, too: a request each must not hold a connection for as long as it hangs."""
+    known = (await client.request("GET", "/mpc/v1/nodes")).json()
+    link, asked, answer = gateway.links[OPERATOR], [], asyncio.Event()
+    hello = link.port.hello
+
+    async def hanging():
+        asked.append(link)
+        await answer.wait()
+        return replace(await hello(), boot=bytes(BOOT_BYTES))
+
+    monkeypatch.setattr(link.port, "hello", hanging)
+    monkeypatch.setattr(links, "LATEST_S", 0.0)
+    monkeypatch.setattr(links, "SILENT_S", 0.0)
+    known["operator"]["answers"] = False
+    for _ in range(3):
+        assert (await client.request("GET", "/mpc/v1/nodes")).json() == known
+    link._hello = None
+    assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
+    assert len(asked) == 1
+    answer.set()
+    await until(lambda: link.known)
+    monkeypatch.setattr(links, "LATEST_S", PATIENCE_S)
+    found = (await client.request("GET", "/mpc/v1/nodes")).json()
+    assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)

@@ -119,7 +119,7 @@ async def test_the_node_does_nothing_with_a_key_it_does_not_have_or_for_another_
     for user_id, key_id in [(alice, bytes(32)), (mallory, share.record.epoch)]:
         for verb, body in [
             ("sign", replace(request, key_id=key_id)),
-            ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", None)),
+            ("open", wire.OpenHalf(key_id, REPLY_KEY, b"", request.proof)),
         ]:
             assert answer(link, verb, user_id, body) == NO_KEY, verb
     assert held(gateway, party) == [("active", None)]

@@ -23,8 +23,12 @@ from mpcsim.gateway.registry import (
     UnknownUser,
     UsernameTaken,
 )
+from mpcsim.ids import MPC_NODES
+from mpcsim.rpc import database as databases
+from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.statements import SignedRecord
 from mpcsim.rpc.tokens import TokenIssuer
+from mpcsim.rpc.wire import Occasion
 from tests.helpers.key_records import said_to_be_signed
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
@@ -316,6 +320,43 @@ def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
         now += 86_400
         registry.put_attempt(attempt(bob), key_id(103))
         assert registry._database.rows("SELECT name FROM named_calls") == [("n",)]
+
+
+def test_what_is_remembered_of_a_suspension_stays(registry):
+    """Whoever has the session's tag could have the gateway ask the MPC nodes once more."""
+    at = Occasion("u", b"K" * 32, b"S" * 32)
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"notice"))
+    one, other = registry.notices()
+    registry.acknowledge(replace(one, opened=1), b"signature")
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"another"))
+    assert registry.notices() == [replace(one, opened=1), other]
+
+
+def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(file, monkeypatch):
+    """A process rotates the key of tokens while a third one reads; the gateway's then sweeps."""
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    now = 1_800_000_000.0
+    with closing(Registry(file, now=lambda: now)) as registry:
+        registry.tokens_may_live(600)
+        registry.put_attempt(attempt(registry.sign_up("alice"), "a name of its own"), key_id(1))
+        registry.sweep()
+        gone = [registry.signing_key().encode(), b"a name of its own"]
+        with (
+            closing(Registry(file, now=lambda: now)) as other,
+            closing(sqlite3.connect(file)) as reader,
+        ):
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM secrets").fetchall()
+            other.rotate_signing_key()
+            with pytest.raises(StoreFailed):
+                other.forget()
+            with pytest.raises(StoreFailed):
+                registry.sweep()
+        now += registries.ATTEMPTS_S
+        registry.sweep()
+        assert registry.signing_keys().earlier == ()
+        files = [path.read_bytes() for path in file.parent.iterdir()]
+        assert not [secret for secret in gone for data in files if secret in data]
 
 
 def test_the_files_are_for_their_owner_only(file):

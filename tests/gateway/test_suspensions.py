@@ -132,6 +132,18 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
     await refused(client, share)
 
 
+async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    for _ in range(3):
+        await client.ask("suspend", await client.suspension(share))
+        await delivered(gateway)
+        kept = {notice.at.key_id for notice in gateway.gateway.registry.notices()}
+        assert kept == {share.record.epoch}
+        await refused(client, share)
+        share = await client.recover("ed25519")
+    assert len(gateway.gateway.suspensions._notices) == 1
+
+
 async def state(gateway):
     return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
 
@@ -165,7 +177,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
 async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(gateway, client):
     """Its registry may have been put back."""
     body = await client.suspension(await give_key(gateway, client, "ed25519"))
-    gateway.gateway.registry.owns = lambda user_id, key_id: False
+    gateway.gateway.registry.keys = lambda user_id: ()
     for over, status in ((False, 503), (True, 404)):
         gateway.gateway.meeting.over = over
         gateway.gateway.meeting._next = float("inf")
@@ -310,7 +322,7 @@ async def occasions(gateway, client, share, n):
     for _ in range(n):
         at = wire.Occasion(user_id, share.record.epoch, os.urandom(32))
         tag = gateway.gateway.suspensions.tag(at)
-        found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?")))
+        found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?"), share.record.curve_name))
     return found
 
 

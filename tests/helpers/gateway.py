@@ -415,7 +415,7 @@ class Client:
             j: notices.seal(share.peers[j].pair_secret, at, j, culprit, SystemRng())
             for j in MPC_NODES
         }
-        return wire.Suspend(at, tag, sealed)
+        return wire.Suspend(at, tag, sealed, share.record.curve_name)
 
     async def check_works(self, share: KeyShare) -> None:
         """The share signs, with either MPC node."""

@@ -15,5 +15,5 @@ def said_to_be_signed(
         user_id, curve, public_key, bytes.fromhex(key_id), None, number, bytes(32), identities
     )
     head = LogHead(0, bytes(32))
-    signature = signer.sign(Vote(record, head))
-    return SignedRecord(record, dict.fromkeys(MPC_NODES, head), dict.fromkeys(MPC_NODES, signature))
+    signature = signer.sign(Vote(record, head, 0))
+    return SignedRecord(record, *(dict.fromkeys(MPC_NODES, each) for each in (head, signature, 0)))

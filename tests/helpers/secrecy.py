@@ -1,8 +1,8 @@
 """Watches the whole suite: whatever becomes a secret in a test must never be in a log.
 
-Passwords, shares (open and sealed) and tokens are noted where they come into being, every log
-record and every entry of a request is kept as text, and after each test the two are compared. What
-processes of their own log is looked at by the tests that start them.
+Passwords, shares (open and sealed), tokens and sessions' keys are noted where they come into being,
+every log record and every entry of a request is kept as text, and after each test the two are
+compared. What processes of their own log is looked at by the tests that start them.
 """
 
 from __future__ import annotations
@@ -109,6 +109,17 @@ def watch() -> None:
     from mpcsim.rpc.tokens import TokenIssuer  # imports the above
 
     TokenIssuer._issue = _watched(TokenIssuer._issue, seen_token)  # type: ignore[method-assign]
+
+    from mpcsim.rpc.session_keys import SessionKey
+
+    make = SessionKey.__init__
+
+    @functools.wraps(make)
+    def seen_session(self: SessionKey, *arguments: Any) -> None:
+        make(self, *arguments)
+        LEDGER.note_bytes("a session's key", self._secret[:32])
+
+    SessionKey.__init__ = seen_session  # type: ignore[method-assign]
 
     call_handlers = logging.Logger.callHandlers
 

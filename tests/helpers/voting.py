@@ -201,8 +201,8 @@ def vote_of(party, name, **changed):
     """A node's vote, as the gateway hears it; for something that an honest one would not sign."""
     record = KeyRecord(USER, CURVE, b"public key", epoch(name), None, 0, bytes(32), PUBLIC)
     record, head = replace(record, **changed), LogHead(0, bytes(32))
-    signature = IDENTITIES[party].sign(Vote(record, head))
-    return SignedRecord(record, {party: head}, {party: signature})
+    signature = IDENTITIES[party].sign(Vote(record, head, 0))
+    return SignedRecord(record, {party: head}, {party: signature}, {party: 0})
 
 
 def forged(world, name):

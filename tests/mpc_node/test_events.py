@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from mpcsim.errors import UsageError
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node.events import (
-    BEGUN_AT_ONCE,
-    BEGUN_S,
     EMPTY,
-    REFUSED_IN_A_ROW,
+    LINES_AT_ONCE,
+    LINES_S,
     Event,
     EventLog,
     Kind,
@@ -131,47 +130,38 @@ def test_a_head_that_is_none_is_said_to_be_so():
     assert f"this log: event {at + 1} does not say what it has seen" in verify(forged, other)
 
 
-def test_sessions_begun_do_not_fill_the_disk_and_are_counted():
-    """Each user has so many lines an hour; the number of further ones is in the next line of that
-    user's that is written, whatever that is about."""
+@pytest.mark.parametrize("kind", Kind)
+def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
+    """Of each kind there are so many lines an hour and curve; the number of further ones is in a
+    line before the next one about that key, whatever that says."""
     log = Log()
     at, log.log._now = [0.0], lambda: at[0]
-    cursor = log.database.cursor()
-    said = "3 more were begun before this, too many for a line each"
+    cursor, other = log.database.cursor(), Kind.MADE if kind is not Kind.MADE else Kind.BEGUN
 
-    def begin(times):
+    def happens(times):
         for _ in range(times):
-            log.write(Kind.BEGUN, session="5" * 64)
+            log.write(kind)
 
-    begin(BEGUN_AT_ONCE + 3)
-    assert [event.event for event in log.rows()] == ["begun"] * BEGUN_AT_ONCE
-    log.write(Kind.REFUSED, outcome="no")
-    log.log.write(cursor, Kind.BEGUN, "bystander", "ed25519")
-    log.write(Kind.RECOVERED, outcome="head")
+    happens(LINES_AT_ONCE + 3)
+    assert [event.event for event in log.rows()] == [kind.value] * LINES_AT_ONCE
+    for user, curve in (("bystander", "ed25519"), ("user", "secp256k1")):
+        log.log.write(cursor, kind, user, curve)
+    log.write(other)
     for _ in range(2):
-        at[0] += BEGUN_S
-        begin(BEGUN_AT_ONCE + 3)
-    rows = log.rows()[BEGUN_AT_ONCE:]
+        at[0] += LINES_S
+        happens(LINES_AT_ONCE + 3)
+    rows = log.rows()[LINES_AT_ONCE:]
+    said = f"3 {kind.value}: too many for a line each"
     assert [(e.event, e.user_id, e.outcome) for e in rows[:5]] == [
-        ("refused", "user", "no"),
-        ("begun", "bystander", ""),
-        ("begun", "user", said),
-        ("recovered", "user", "head"),
-        ("begun", "user", ""),
+        (kind.value, "bystander", ""),
+        (kind.value, "user", ""),
+        ("left out", "user", said),
+        (other.value, "user", ""),
+        (kind.value, "user", ""),
     ]
-    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + BEGUN_AT_ONCE]
-    assert len(rows) == 4 + 2 * BEGUN_AT_ONCE
+    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + LINES_AT_ONCE]
+    assert len(rows) == 5 + 2 * LINES_AT_ONCE
     assert not verify(log.rows())
-
-
-def test_refusals_do_not_fill_the_disk():
-    log = Log()
-    for _ in range(REFUSED_IN_A_ROW + 10):
-        log.write(Kind.REFUSED, outcome="no")
-    assert len(log.rows()) == REFUSED_IN_A_ROW
-    log.write(Kind.BEGUN)
-    log.write(Kind.REFUSED, outcome="no")
-    assert [event.event for event in log.rows()[-2:]] == ["begun", "refused"]
 
 
 def test_the_fields_of_an_event_cannot_run_into_each_other():

@@ -21,8 +21,8 @@ from tests.helpers.gateway import Client, hellos, reopen
 
 
 def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
-    signature = identity.sign(SealKeyStatement(party, seal_key))
-    return wire.Hello(party, identity.public, seal_key, signature, bytes(BOOT_BYTES))
+    signature = identity.sign(SealKeyStatement(party, seal_key, 0))
+    return wire.Hello(party, identity.public, seal_key, signature, bytes(BOOT_BYTES), 0)
 
 
 def test_an_identity_stays_and_a_boot_does_not(tmp_path):

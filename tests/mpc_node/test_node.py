@@ -11,17 +11,18 @@ import pytest
 
 from mpcsim.attacks.service.weak import _AnyGrants
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.keyshare import KeyShare
 from mpcsim.mpc_node import events
 from mpcsim.mpc_node import node as mpc_node
-from mpcsim.mpc_node.sweeping import sweeping
 from mpcsim.protocol import Done
 from mpcsim.protocols import dkg
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.statements import SignedRecord
+from mpcsim.rpc.standing import End, Ended
+from mpcsim.rpc.statements import Abort, SignedRecord
+from mpcsim.rpc.sweeping import sweeping
 from mpcsim.service import open_gateway
 from mpcsim.service.data_folder import claimed, store_file
 from tests.helpers.gateway import (
@@ -164,6 +165,8 @@ def test_a_node_is_swept_by_time(tmp_path):
         now = [0.0]
         with closing(open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
             await Client.of(gateway).begin_generate("ed25519")
+            threads = {thread.name for thread in threading.enumerate()}
+            assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
             node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
             original = node.sweep
             node.sweep = lambda: (original(), swept.release())
@@ -177,7 +180,7 @@ def test_a_node_is_swept_by_time(tmp_path):
                     assert swept.acquire(timeout=60)
                 return len(node.store.holdings("", 9))
 
-            with sweeping(node, 0.001):
+            with sweeping("operator", node.sweep, 0.001):
                 assert holds_at(59) == 1
                 assert holds_at(61) == 0
             assert len(gateway.links[INSTITUTION].node._store.holdings("", 9)) == 1
@@ -267,6 +270,22 @@ async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     node._note = original
     assert node._store.holdings("", 10) == []
     await client.check_consistent("ed25519")
+
+
+@with_gateway()
+async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothing(gateway, client):
+    """Aborts are not remembered for ever: no vote may follow one, however late it is."""
+    node, other = (gateway.links[party].node for party in MPC_NODES)
+    node._prepare = lambda session, share: None
+    await client.begin_generate("ed25519")
+    user_id, (made,) = await client.user_id(), other.store.holdings("", 9)
+    (session,) = node._sessions.values()
+    assert (session.epoch, session.made) == (made.key_id, None)
+    abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
+    vote = other._voting.vote(made.key_id)
+    reply = ask_node(gateway.links[node.me], "abort", user_id, End(abort, vote), abort.epoch)
+    assert Ended.from_bytes(reply).signature is not None
+    assert node.sessions == 0
 
 
 # ---------------------------------------------------------------------- stores and files

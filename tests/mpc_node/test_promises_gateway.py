@@ -94,6 +94,7 @@ def test_a_record_proves_itself_or_puts_nothing_in_force(party):
                 replace(whole, signatures={**whole.signatures, signer: bytes(64)}),
                 replace(whole, signatures={**whole.signatures, signer: stolen}),
                 replace(whole, heads={**whole.heads, signer: wrong_head}),
+                replace(whole, seal_numbers={**whole.seal_numbers, signer: 1}),
             ]
         for record in altered:
             with pytest.raises(Refused) as refused:

@@ -14,7 +14,15 @@ import pytest
 from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.events import EMPTY
 from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import Forgotten, Heard, InForce, Open, ShareStore, StoredShare
+from mpcsim.mpc_node.store import (
+    ENTERED,
+    Forgotten,
+    Heard,
+    InForce,
+    Open,
+    ShareStore,
+    StoredShare,
+)
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import Refused, Unmerged
 from mpcsim.rpc.grants import Scope
@@ -242,6 +250,7 @@ def store():
         yield opened
 
 
+AT = "u", "ed25519"
 SAID = Heard("u", "ed25519", InForce(b"public", 0), "a", None, frozenset(), restored=False)
 HEARD = {
     "the same as here": ({}, None),
@@ -282,18 +291,37 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
 
 
 def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
-    store.enter("over")
+    store.enter("over", *AT)
     store.drop_orphans()
     store.put_back("yesterday", both=False)
-    store.enter("since")
+    store.enter("since", *AT)
     for known in ("over", "since"):
         assert store.merge(replace(SAID, voted=known), lambda share: None) is None
         assert store.abort("u", "ed25519", known, voted_for=True) is None
-    store.enter("later")
+    store.enter("later", *AT)
     store.drop_orphans(["later"])
     store.put_back("later", both=False)  # it may have been voted for since
     with pytest.raises(Forgotten):
         store.abort("u", "ed25519", "later", voted_for=True)
+
+
+def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembered(store):
+    """What is no more remembered is in doubt after a restore."""
+    others = [("v", "ed25519"), ("u", "secp256k1")]
+    for at in others:
+        store.enter("first of " + "/".join(at), *at)
+    for number in range(ENTERED + 4):
+        store.enter(f"{number}", *AT)
+        store.drop_orphans()
+    store.enter("last", *AT)  # and is open
+    assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
+    store.put_back("yesterday", both=False)
+    for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
+        assert store.abort(*at, key_id, voted_for=True) is None
+    for key_id in ("3", "last"):
+        with pytest.raises(Forgotten):
+            store.abort(*AT, key_id, voted_for=True)
+        assert store.merge(replace(SAID, voted=key_id), lambda share: None) is Open.DOUBTFUL
 
 
 def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):

@@ -12,7 +12,7 @@ from dataclasses import astuple, replace
 import pytest
 
 from mpcsim.mpc_node.events import EMPTY, Kind
-from mpcsim.mpc_node.store import Heard, OutOfStep, ShareStore, StoredShare
+from mpcsim.mpc_node.store import SIGNED, Heard, OutOfStep, ShareStore, StoredShare
 from mpcsim.rpc import database as databases
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
@@ -139,6 +139,33 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
             store.abort("u", "ed25519", "b")
         store.prepare(stored("b"))
         assert vote(store, "b") == b"one vote"
+
+
+def test_so_much_of_what_is_signed_for_a_user_and_curve_is_remembered(store):
+    """Whoever has keys made, recovered and cut off again and again does not fill the disk."""
+    store.prepare(stored("other", user="v"))
+    vote(store, "other")
+    keys, ended, dropped = ([f"{what}{n}" for n in range(SIGNED + 3)] for what in "ked")
+    put_in_force(store, "first")
+    for key_id in ended:
+        store.prepare(stored(key_id, "first"))
+        store.abort("u", "ed25519", key_id)
+    for key_id in dropped:
+        store.prepare(stored(key_id, "first"))
+        vote(store, key_id)
+        store.drop("u", "ed25519", key_id)
+    assert store.abort("u", "ed25519", "first").record == b"both votes"
+    for old, new in zip(["first", *keys], keys, strict=False):
+        put_in_force(store, new, old)
+    query = "SELECT what, count(*) FROM signed WHERE user_id = 'u' GROUP BY what ORDER BY what"
+    assert store.database.rows(query) == [("abort", SIGNED), ("vote", SIGNED)]
+    assert store.abort("v", "ed25519", "other").record == b"one vote"
+    for remembered in (keys[3], keys[-2]):
+        with pytest.raises(OutOfStep, match="signed for this epoch is the vote"):
+            store.abort("u", "ed25519", remembered, voted_for=True)
+    store.prepare(stored(ended[3], keys[-1]))
+    with pytest.raises(OutOfStep, match="signed for this epoch is the abort"):
+        vote(store, ended[3])
 
 
 def test_nothing_is_signed_for_what_neither_node_holds(store):

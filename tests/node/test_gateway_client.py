@@ -225,7 +225,7 @@ def test_keys_of_tokens_that_make_no_sense(body):
 def shown(party: PartyId) -> dict[str, Any]:
     """What a gateway shows of an MPC node."""
     identity = Identity(bytes([party]) * 32)
-    signature = identity.sign(SealKeyStatement(party, b"\x11" * 32))
+    signature = identity.sign(SealKeyStatement(party, b"\x11" * 32, 0))
     return {
         "identifier": party,
         "identity": identity.public.hex(),
@@ -293,7 +293,8 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
 
     transport.replies = [ConnectionLost(), ConnectionLost()]
     with pytest.raises(Unreachable):
-        await client.suspend(wire.Suspend(wire.Occasion("u", KEY_ID, KEY_ID), KEY_ID, {}))
+        at = wire.Occasion("u", KEY_ID, KEY_ID)
+        await client.suspend(wire.Suspend(at, KEY_ID, {}, "ed25519"), None)
     for call in (
         lambda: client.generate("t", SessionKey(), "ed25519", (), 1),
         lambda: client.activate("t", SessionKey(), KEY_ID),

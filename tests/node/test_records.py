@@ -47,7 +47,7 @@ class Scene:
         """What both MPC nodes might have signed, though they have not."""
         record = replace(own.record, **changed)
         nodes: dict[int, Any] = {p: link.node for p, link in self.house.gateway.links.items()}
-        votes = {party: Vote(record, own.heads[party]) for party in MPC_NODES}
+        votes = {party: Vote(record, own.heads[party], 0) for party in MPC_NODES}
         signatures = {party: nodes[party]._identity.sign(vote) for party, vote in votes.items()}
         return replace(own, record=record, signatures=signatures)
 
@@ -110,7 +110,7 @@ def other_nodes(scene: Scene) -> SignedRecord:
     fakes = {party: Identity.fresh(SystemRng()) for party in MPC_NODES}
     identities = {party: fake.public for party, fake in fakes.items()}
     record = replace(scene.own.record, identities=identities)
-    signatures = {p: fake.sign(Vote(record, scene.own.heads[p])) for p, fake in fakes.items()}
+    signatures = {p: fake.sign(Vote(record, scene.own.heads[p], 0)) for p, fake in fakes.items()}
     return replace(scene.own, record=record, signatures=signatures)
 
 

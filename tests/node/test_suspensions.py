@@ -309,23 +309,54 @@ async def test_a_gateway_that_will_not_hear_of_it(case, monkeypatch, learnt, cap
     )
 
 
-async def test_only_a_record_that_replaces_the_epoch_ends_a_report(case, monkeypatch, learnt):
-    """Neither that there is no such key, nor the record of what was replaced."""
+@pytest.mark.few(2)
+@pytest.mark.parametrize("recoveries", [2, 0, 1])
+async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
+    case, monkeypatch, learnt, recoveries
+):
+    """Neither that there is no such key, nor the record of these shares, of older ones or of
+    another key, however often that was recovered. One of later shares does, after one recovery or
+    several of which the node has not heard."""
     monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
-        (key,) = house.gateway.gateway.registry.all_keys()
-        answers = [Reply(404, b'{"error": "no such key"}'), Reply(200, key.record or b"")] * 3
+        registry, alice = house.gateway.gateway.registry, house.caller().claims.user_id
+
+        async def recovered(curve: str) -> bytes:
+            """The record by which it is."""
+            made = await House(house.gateway, now=case.clock).recover(curve)
+            if curve == "secp256k1":
+                case.record = made
+            key = registry.key(alice, curve)
+            assert key is not None
+            return key.record or b""
+
+        wrong = [key.record or b"" for key in registry.all_keys()]
+        wrong.append(await recovered("secp256k1"))
+        await house.generate("ed25519")
+        wrong += [await recovered("ed25519"), await recovered("ed25519")]
+        answers = [Reply(200, record) for record in wrong]
+        answers.append(Reply(404, b'{"error": "no such key"}'))
+        caught, left = case.record, recoveries
 
         async def lie(name: str, go_on: Pass) -> Reply:
-            return answers.pop() if answers and name == "suspend" else await go_on()
+            nonlocal left
+            if name != "suspend":
+                return await go_on()
+            if answers:
+                return answers.pop()
+            while left:
+                left -= 1
+                await recovered("secp256k1")
+            return await go_on()
 
         house.transport.hook = lie
         await case.sign(house)
         while house.wallet._suspensions._refused:
             await asyncio.sleep(0.01)
         assert not answers
+        assert (case.record == caught) == (recoveries == 0)
+        assert bool(registry.notices()) == (recoveries == 0)
         await delivered(house.gateway)
-        assert house.gateway.gateway.registry.notices()
 
 
 async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, learnt, monkeypatch):
@@ -399,8 +430,8 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
     async with case.opened() as house:
         sealed = SealedShare.parse(stored_share(case.record))
         vaults = house.wallet._vaults
-        share = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
-        share.guard.discard(OPERATOR)
+        opened = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+        opened.share.guard.discard(OPERATOR)
         house.wallet._signer._first_with_vault = early
         assert (await case.sign(house)).message.startswith(
             "MPC session cannot begin: the multiplication state with party 2 was discarded"

@@ -37,7 +37,8 @@ async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> s
 
 async def opened(house: House, record: KeyShareRecord) -> KeyShare:
     sealed = SealedShare.parse(stored_share(record))
-    return await house.wallet._vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+    found = await house.wallet._vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+    return found.share
 
 
 async def matches(house: House, record: KeyShareRecord, password: str) -> bool:

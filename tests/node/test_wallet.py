@@ -375,7 +375,8 @@ async def test_records_that_differ(house):
 
 async def registered_key(house: House, name: str, curve: str) -> Any:
     caller = house.caller(name)
-    return await house.client.key(caller.token, caller.claims.user_id, curve)
+    keys = await house.client.keys(caller.token, caller.claims.user_id)
+    return next((key for key in keys if key.curve == curve), None)
 
 
 async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: str) -> bool:

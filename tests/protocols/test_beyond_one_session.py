@@ -5,8 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import Aborted, Blame, Consequence, InRound, InvalidEncoding, Reason, UsageError
+from mpcsim.errors import (
+    Aborted,
+    Blame,
+    CheckFailed,
+    Consequence,
+    InRound,
+    InvalidEncoding,
+    Reason,
+    UsageError,
+)
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.mta.ot import OtMta
 from mpcsim.protocol import Done, Party, Prepared, Waiting
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, reshare
@@ -81,6 +91,26 @@ def test_a_failed_ot_check_reaches_sessions_that_are_already_open():
         assert not outcome.culprits
     with pytest.raises(UsageError, match="discarded"):
         ecdsa.setup(shares[1], (1, 2), bytes(32))
+
+
+@pytest.mark.parametrize("step", ["sender", "receiver_finish"])
+def test_whichever_step_of_a_multiplication_fails_so_the_set_up_is_discarded(monkeypatch, step):
+    """A scheme of one's own may learn in either that its set-up must not be used again."""
+
+    def fail(*arguments):
+        raise CheckFailed(Reason.OT_EXTENSION_CHECK)
+
+    shares = keys("secp256k1")
+    monkeypatch.setattr(OtMta, step, fail)
+    local = LocalRun([sign_party(shares[i], step) for i in (1, 2)])
+    local.start()
+    found = local.finish()
+    failed = [i for i, aborted in found.items() if aborted.reason is Reason.OT_EXTENSION_CHECK]
+    assert failed
+    for i in failed:
+        assert found[i].culprits == {3 - i}
+        assert not shares[i].usable(3 - i)
+        assert shares[i].usable(3)
 
 
 def test_the_driver_hears_of_an_abort_before_anyone_else():

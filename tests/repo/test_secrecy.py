@@ -12,6 +12,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import entries
 from mpcsim.rpc.log_files import LogFile
 from mpcsim.rpc.request_ids import HEADER
+from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.service import open_gateway
 from mpcsim.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
 from node.local import LocalService
@@ -44,11 +45,20 @@ def made() -> dict[str, str]:
         "an encrypted share": encrypted_share,
         "a secret store": secret_store,
         "a token": open_gateway().token("alice"),
+        "a session's key": SessionKey()._secret[:32].hex(),
     }
 
 
 @pytest.mark.parametrize(
-    "kind", ["a password", "a share", "an encrypted share", "a secret store", "a token"]
+    "kind",
+    [
+        "a password",
+        "a share",
+        "an encrypted share",
+        "a secret store",
+        "a token",
+        "a session's key",
+    ],
 )
 @pytest.mark.parametrize("how", ["message", "part", "extra", "traceback"])
 def test_a_logged_secret_is_seen(kind, how):

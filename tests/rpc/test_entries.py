@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mpcsim.rpc.entries import MAX_SAID, STRANGERS_AT_ONCE, STRANGERS_PER_S, Book, Call, note
+from mpcsim.rpc.entries import MAX_SAID, STRANGERS, Book, Call, note
 from mpcsim.rpc.request_ids import HEADER, RequestIds
 from mpcsim.rpc.threads import in_thread
 
@@ -135,17 +135,17 @@ def test_strangers_push_nobodys_lines_out():
         entry.status, entry.user_id, entry.whole = status, user_id, True
         book.close(entry)
 
-    for _ in range(3 * STRANGERS_AT_ONCE):
+    for _ in range(3 * STRANGERS.count):
         request(401)
-    assert len(kept) == STRANGERS_AT_ONCE
-    for _ in range(3 * STRANGERS_AT_ONCE):
+    assert len(kept) == STRANGERS.count
+    for _ in range(3 * STRANGERS.count):
         request(401, "alice")
         request(200)
-    assert len(kept) == 7 * STRANGERS_AT_ONCE
-    assert kept[STRANGERS_AT_ONCE].line()["left_out"] == 2 * STRANGERS_AT_ONCE
+    assert len(kept) == 7 * STRANGERS.count
+    assert kept[STRANGERS.count].line()["left_out"] == 2 * STRANGERS.count
     now[0] += 1.0
-    for _ in range(STRANGERS_AT_ONCE):
+    for _ in range(STRANGERS.count):
         request(404)
-    assert len(kept) == 7 * STRANGERS_AT_ONCE + STRANGERS_PER_S
+    assert len(kept) == 7 * STRANGERS.count + 1 / STRANGERS.each_s
     request(200, path="/" + "\U0001f600" * 1000)
     assert len(json.dumps(kept[-1].line())) < 1000

@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc.statements import (
     Abort,
-    Held,
     KeyRecord,
     LogHead,
     RecordError,
@@ -31,8 +30,8 @@ RECORD = KeyRecord(
 
 
 def signed(record=RECORD, parties=MPC_NODES):
-    votes = {party: IDENTITIES[party].sign(Vote(record, HEAD)) for party in parties}
-    return SignedRecord(record, dict.fromkeys(parties, HEAD), votes)
+    votes = {party: IDENTITIES[party].sign(Vote(record, HEAD, 0)) for party in parties}
+    return SignedRecord(record, dict.fromkeys(parties, HEAD), votes, dict.fromkeys(parties, 0))
 
 
 def test_a_signature_is_of_one_identity_and_one_statement():
@@ -41,7 +40,8 @@ def test_a_signature_is_of_one_identity_and_one_statement():
     assert signed_by(PUBLIC[OPERATOR], abort, signature)
     assert not signed_by(PUBLIC[INSTITUTION], abort, signature)
     assert not signed_by(PUBLIC[OPERATOR], replace(abort, epoch=b"F" * 32), signature)
-    assert not signed_by(b"no identity", abort, signature)
+    for none in (b"", b"no identity", PUBLIC[OPERATOR] + b"\0"):
+        assert not signed_by(none, abort, signature)
 
 
 @pytest.mark.parametrize("cut", [0, 63, 65])
@@ -50,13 +50,6 @@ def test_no_byte_moves_from_a_signature_to_what_is_signed(cut):
     whole = IDENTITIES[OPERATOR].sign(Abort("alice", "ed25519", b"E" * 32)) + digest
     assert genuine(PUBLIC[OPERATOR], whole[64:], whole[:64])
     assert not genuine(PUBLIC[OPERATOR], whole[cut:], whole[:cut])
-
-
-def test_a_share_that_is_held_has_a_record():
-    data = Held(b"E" * 32, b"public key", 0, signed()).to_bytes()
-    assert Held.from_bytes(data).record == signed()
-    with pytest.raises(InvalidEncoding, match="has a record"):
-        Held.from_bytes(data[: -len(signed().to_bytes()) - 1] + b"\0")
 
 
 def test_a_record_says_which_public_shares_are_meant():
@@ -103,6 +96,7 @@ def test_a_record_with_one_vote_is_none(missing):
         one,
         replace(both, heads=one.heads),
         replace(both, signatures=one.signatures),
+        replace(both, seal_numbers=one.seal_numbers),
         replace(both, signatures=dict.fromkeys(MPC_NODES, both.signatures[voter])),
         replace(both, heads={**both.heads, missing: LogHead(4, bytes(32))}),
     ):

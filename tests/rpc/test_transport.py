@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -115,6 +115,12 @@ def raw(data: bytes) -> Callable[[Server], Talk]:
     return make
 
 
+async def nothing() -> AsyncIterator[bytes]:
+    """A body without a byte."""
+    for piece in ():
+        yield piece
+
+
 def test_connections_are_kept():
     async def test(transport: HttpTransport, server: Server) -> None:
         for _ in range(5):
@@ -165,9 +171,21 @@ def test_answers_that_are_too_long(chunked):
             await transport.request("GET", "/", token=None)
         assert server.connections == 2  # the rest of the first answer is nobody's
 
-    against(raw(head + b"\r\n\r\n" + (packed if chunked else long)), test, Limits(reply_bytes=2000))
+    async def streamed(transport: HttpTransport, server: Server) -> None:
+        async with transport.stream("POST", "/", token=None, body=nothing(), size=0) as arriving:
+            got = b"".join([piece async for piece in arriving.pieces])
+        assert got == long
+
+    async def too_long(transport: HttpTransport, server: Server) -> None:
+        with pytest.raises(TooLarge):
+            await streamed(transport, server)
+
+    answer = raw(head + b"\r\n\r\n" + (packed if chunked else long))
+    for limited in (test, too_long):
+        against(answer, limited, Limits(reply_bytes=2000))
+    against(answer, streamed, Limits(reply_bytes=2001))
     against(
-        raw(head + b"\r\n\r\n" + (packed if chunked else long)),
+        answer,
         lambda transport, server: transport.request("GET", "/", token=None),  # type: ignore[arg-type, return-value]
         Limits(reply_bytes=2001),
     )

@@ -136,7 +136,9 @@ class Liar:
         hello = await self._port.hello()
         if self._identity is None:
             return hello
-        signature = self._identity.sign(SealKeyStatement(hello.party, hello.seal_key))
+        signature = self._identity.sign(
+            SealKeyStatement(hello.party, hello.seal_key, hello.seal_number)
+        )
         return replace(hello, identity=self._identity.public, signature=signature)
 
     async def handle(self, verb, grant, body):

@@ -86,8 +86,8 @@ def about_shares(gateway, party, user_id, curve):
     abort = Abort(user_id, curve, os.urandom(32))
     signed = SignedRecord.from_bytes(present.record)
     record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
-    signature = other._identity.sign(Vote(record, head))
-    vote = SignedRecord(record, {other.me: head}, {other.me: signature})
+    signature = other._identity.sign(Vote(record, head, 0))
+    vote = SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
     return {
         "holdings": ListHoldings(""),
         "standing": Ask(user_id, curve),

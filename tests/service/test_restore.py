@@ -192,16 +192,17 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
         record, heads, votes = held.record.record, held.record.heads, held.record.signatures
         strangers = {OPERATOR: Identity(bytes(32)), INSTITUTION: other._identity}
         alien = replace(record, identities={j: i.public for j, i in strangers.items()})
-        alien_votes = {j: i.sign(Vote(alien, heads[j])) for j, i in strangers.items()}
+        alien_votes = {j: i.sign(Vote(alien, heads[j], 0)) for j, i in strangers.items()}
+        numbers = held.record.seal_numbers
         mine = {INSTITUTION: heads[INSTITUTION]}, {INSTITUTION: votes[INSTITUTION]}
         twice = dict.fromkeys(MPC_NODES, votes[INSTITUTION])
         of_another = replace(record, user_id="another")
         for bad in (
-            SignedRecord(record, *mine),
-            SignedRecord(record, heads, twice),
-            SignedRecord(replace(record, number=7), heads, votes),
-            SignedRecord(of_another, heads, votes),
-            SignedRecord(alien, heads, alien_votes),
+            SignedRecord(record, *mine, numbers),
+            SignedRecord(record, heads, twice, numbers),
+            SignedRecord(replace(record, number=7), heads, votes, numbers),
+            SignedRecord(of_another, heads, votes, numbers),
+            SignedRecord(alien, heads, alien_votes, numbers),
         ):
             active = Held(held.epoch, held.public_key, held.number, bad)
             with pytest.raises(Unmerged, match="does not know its share of this key"):

@@ -215,7 +215,7 @@ OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
 OCCURRED = Occasion("u", A, A)
 RECORD = KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
 HEAD = LogHead(1, A)
-HELD = Held(A, A, 0, SignedRecord(RECORD, {}, {}))
+HELD = Held(A, A, 0, SignedRecord(RECORD, {}, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
 PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}
@@ -476,7 +476,7 @@ USES = [
         message=BYTES,
         path=((0,), ()),
     ),
-    uses(Tag.MAIL, mail.digest, data=BYTES),
+    uses(Tag.MAIL, mail._digest, data=BYTES),
     uses(Tag.SUSPENSION, notice, pair_secret=BYTES, to=ID, culprit=ID, **OCCASION),
     uses(
         Tag.SUSPENSION,
@@ -499,10 +499,15 @@ USES = [
         **OCCASION,
     ),
     of_fields(
-        Tag.VOTE, Vote(RECORD, HEAD), "digest", record=replace(RECORD, number=1), head=LogHead(2, A)
+        Tag.VOTE,
+        Vote(RECORD, HEAD, 0),
+        "digest",
+        record=replace(RECORD, number=1),
+        head=LogHead(2, A),
+        seal_number=1,
     ),
     of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
-    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B, number=1),
+    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A, 0), "digest", party=3, seal_key=B, number=1),
     of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
     of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
     of_fields(
@@ -565,8 +570,10 @@ def test_parts_of_a_key_record_are_in_its_votes():
         "identities": PAIRS[1],
     }
     assert changes.keys() == {f.name for f in fields(KeyRecord)}
-    votes = [Vote(replace(RECORD, **{name: value}), HEAD) for name, value in changes.items()]
-    digests = {vote.digest() for vote in (*votes, Vote(RECORD, HEAD), Vote(RECORD, LogHead(1, B)))}
+    votes = [Vote(replace(RECORD, **{name: value}), HEAD, 0) for name, value in changes.items()]
+    digests = {
+        vote.digest() for vote in (*votes, Vote(RECORD, HEAD, 0), Vote(RECORD, LogHead(1, B), 0))
+    }
     assert len(digests) == len(changes) + 2
 
 

@@ -19,7 +19,7 @@ from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
 from mpcsim.attacks.service.hostile import Call
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import WAY_S, Stage, Strings, User
+from mpcsim.attacks.service.stage import CURVE, WAY_S, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.gateway.mpc_nodes import InProcess
@@ -353,7 +353,7 @@ def many_suspensions(stage: Stage) -> Finding:
         link.down = True
     said = ""
     for occasion, tag in thief.tags.items():
-        body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"))
+        body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"), CURVE)
         try:
             stage.gateway("suspend", body, None)
         except Refusal as refusal:

@@ -64,17 +64,19 @@ def _opened_with(stage: Stage, *, proven_use: bool = True) -> Finding:
     door, alice = stage.corrupt_door(), stage.user()
     key = alice.generate()
     mine = ReplyKey(SystemRng())
+    boots = {party: stage.node(party).hello().boot for party in MPC_NODES}
+    none = {party: wire.UseProof(boot, bytes(32)) for party, boot in boots.items()}
 
     def substitute(call: Call) -> None:
         if call.verb == "open":
             body = replace(wire.OpenVault.from_bytes(call.body), reply_key=mine.public)
-            call.body = (body if proven_use else replace(body, proofs={})).to_bytes()
+            call.body = (body if proven_use else replace(body, proofs=none)).to_bytes()
         elif call.verb == "sign" and (asked := wire.Sign.from_bytes(call.body)).vault is not None:
             vault = replace(asked.vault, reply_key=mine.public)
             call.body = replace(asked, vault=vault).to_bytes()
             if not proven_use:
                 call.path = wire.PREFIX + "open"
-                body = wire.OpenVault(asked.key_id, mine.public, vault.halves, {})
+                body = wire.OpenVault(asked.key_id, mine.public, vault.halves, none)
                 call.body = body.to_bytes()
 
     door.before = substitute

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 from mpcsim.attacks.service import weak
@@ -111,9 +112,7 @@ def _voted(asks: Asks, made: Made, *parties: PartyId) -> SignedRecord:
     """Votes for what a session has made, put together."""
     body = wire.Activate(made.session_id, bytes.fromhex(made.key_id))
     votes = [SignedRecord.from_bytes(asks[party]("vote", body)) for party in parties]
-    heads = {party: head for vote in votes for party, head in vote.heads.items()}
-    signatures = {party: s for vote in votes for party, s in vote.signatures.items()}
-    return SignedRecord(votes[0].record, heads, signatures)
+    return reduce(SignedRecord.with_vote, votes)
 
 
 def _sessions_off(asks: Asks, made: Made) -> None:
@@ -251,6 +250,7 @@ def votes_of_one(stage: Stage) -> Finding:
         half,
         heads=dict.fromkeys(MPC_NODES, half.heads[stage.me]),
         signatures=dict.fromkeys(MPC_NODES, mine),
+        seal_numbers=dict.fromkeys(MPC_NODES, 0),
     )
     asks[stage.me]("activate", doubled)
     return proven(

@@ -151,7 +151,9 @@ def vote_of_its_own(stage: Stage) -> Finding:
             return reply
         signed = SignedRecord.from_bytes(reply)
         forged = replace(signed.record, public_key=mine)
-        signature = identity.sign(Vote(forged, signed.heads[stage.me]))
+        signature = identity.sign(
+            Vote(forged, signed.heads[stage.me], signed.seal_numbers[stage.me])
+        )
         return replace(signed, record=forged, signatures={stage.me: signature}).to_bytes()
 
     hostile.answer = answer  # type: ignore[method-assign]
@@ -164,7 +166,7 @@ def a_strangers_word(stage: Stage) -> Finding:
     hostile, alice = stage.corrupt_node(), stage.user()
     key = alice.generate()
     true, other = stage.node(stage.me).hello(), Identity.fresh(SystemRng())
-    signature = other.sign(SealKeyStatement(stage.me, true.seal_key))
+    signature = other.sign(SealKeyStatement(stage.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
     hostile.hello = lambda: forged  # type: ignore[method-assign]
     stage.restart_gateway()
@@ -199,7 +201,7 @@ def holdings_that_cannot_be(stage: Stage) -> Finding:
     shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
     record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
-    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}))
+    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
     claimed = Standing(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
@@ -235,8 +237,9 @@ def late_vote(stage: Stage) -> Finding:
         alice.recover()
     (theirs,) = records
     head = LogHead(0, bytes(32))
-    mine = identity.sign(Vote(theirs.record, head))
-    both = theirs.with_vote(replace(theirs, heads={stage.me: head}, signatures={stage.me: mine}))
+    mine = identity.sign(Vote(theirs.record, head, 0))
+    vote = SignedRecord(theirs.record, {stage.me: head}, {stage.me: mine}, {stage.me: 0})
+    both = theirs.with_vote(vote)
     held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
     hostile.lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}

@@ -43,7 +43,7 @@ from mpcsim.vault import (
     VaultUse,
     password_key,
 )
-from node.checks import SealedShare
+from node.checks import OpenedShare, SealedShare
 from node.early import Asked, Beginning
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
@@ -572,7 +572,9 @@ class Thief(Wallet):
         Raises:
             Refusal: it is refused.
         """
-        signing = self._signer.with_share(self.caller, signer, share, message, Timing())
+        signing = self._signer.with_share(
+            self.caller, signer, OpenedShare(share, 0), message, Timing()
+        )
         return bytes.fromhex(self.stage.run(signing))
 
     def _keeping_tags(self, sign: Signs) -> Signs:

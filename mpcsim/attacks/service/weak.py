@@ -27,6 +27,7 @@ from mpcsim.rpc.tokens import Claims, TokenVerifier
 from mpcsim.vault import PresignatureHeader, SealedPresignature, SecretStore, VaultKey, WrongKey
 from mpcsim.vault.sealing import share_key
 from node.auth import Authenticator
+from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode
 from node.local import VIRTUAL_START, LocalService
 from node.sessions import Caller
@@ -400,10 +401,10 @@ class _Careless:
     def check(self, key_id: bytes) -> None:
         pass
 
-    async def report(self, body: wire.Suspend) -> bool:
+    async def report(self, body: wire.Suspend, opened: OpenedShare) -> bool:
         for _ in range(self._times):
             with suppress(ApiError):
-                await self._gateway.suspend(body)
+                await self._gateway.suspend(body, opened)
                 return True
         return False
 
@@ -494,7 +495,7 @@ ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _any_notice)
 def stranger(user_id: str, key_id: str) -> wire.Suspend:
     """A suspension by somebody who had no session and has no share."""
     at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
-    return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES})
+    return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
 
 
 # ------------------------------------------------------------------ an MPC node's word

@@ -1,6 +1,7 @@
 """Groups against plain textbook arithmetic, and decoding against every kind of bad encoding."""
 
 import operator
+import sys
 
 import pytest
 from hypothesis import given
@@ -85,6 +86,21 @@ def test_base_multiplication_is_the_textbook_one(group, n):
     s = group.scalar(n)
     if s:
         assert group.base(s).encode() == textbook(group, s.n)
+
+
+def test_secret_factors_meet_points_in_constant_time_functions_alone():
+    """Of libsecp256k1: that of ECDH; ``pubkey_tweak_mul`` is variable-time."""
+    called, P = set(), SECP256K1.base(SECP256K1.scalar(7))
+
+    def tell(frame, event, argument):
+        called.add(getattr(argument, "__name__", ""))
+
+    sys.setprofile(tell)
+    product = SECP256K1.scalar(5) * P
+    sys.setprofile(None)
+    assert product == SECP256K1.base(SECP256K1.scalar(35))
+    assert "secp256k1_ecdh" in called
+    assert not {name for name in called if "mul" in name and name.startswith("secp256k1")}
 
 
 @examples(20)
