@@ -11,6 +11,7 @@ import pytest
 
 from mpcsim.gateway import suspensions
 from mpcsim.gateway.metrics import probes
+from mpcsim.gateway.registry import RegisteredKey
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import notices, wire
@@ -174,10 +175,13 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
     assert (response.status_code, record.predecessor) == (200, share.record.epoch)
 
 
-async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(gateway, client):
-    """Its registry may have been put back."""
+@pytest.mark.parametrize("known", [(), (RegisteredKey("u", "ed25519", "00" * 32, b"", ""),)])
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(
+    gateway, client, known
+):
+    """Its registry may have been put back, or be damaged."""
     body = await client.suspension(await give_key(gateway, client, "ed25519"))
-    gateway.gateway.registry.keys = lambda user_id: ()
+    gateway.gateway.registry.keys = lambda user_id: known
     for over, status in ((False, 503), (True, 404)):
         gateway.gateway.meeting.over = over
         gateway.gateway.meeting._next = float("inf")

@@ -49,6 +49,7 @@ NAMED: tuple[str, ...] = (
     "halves sealed by a stranger",
     "a stranger's suspension",
     "substituted seal keys",
+    "replaced seal keys",
     "substituted reply keys",
     "substituted identities",
     "substituted first messages",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from mpcsim.attacks.service.stage import (
     CURVE,
     WANTED,
     Stage,
+    Strings,
     forged,
     key_taken,
 )
@@ -107,9 +109,42 @@ def seal_keys_of_its_own(stage: Stage) -> Finding:
             call.reply = json.dumps(said).encode()
 
     door.after = substitute
-    key = alice.generate()
+    return _opened_by(stage, alice.generate(), mine)
+
+
+def replaced_seal_keys(stage: Stage) -> Finding:
+    """The MPC nodes' seal keys have leaked, and have been replaced. The gateway goes on showing the
+    old ones, signed as they once were, to a REST node that has just been started."""
+    door, alice = stage.corrupt_door(), stage.user()
+    alice.generate()
+    leaked, shown = dict[PartyId, SealKey](), dict[int, wire.Hello]()
+    for party in MPC_NODES:
+        node = stage.node(party)
+        leaked[party], shown[party] = node._seal_key, node.hello()
+        with node.store.database.transaction() as cursor:
+            cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
+        node.store.replace_seal_key(SystemRng())
+        node._seal_key = node.store.seal_key(SystemRng())
+        node.restart()
+
+    def substitute(call: Call) -> None:
+        if call.path == "/mpc/v1/nodes":
+            said = json.loads(call.reply)
+            for entry in said.values():
+                old = shown[entry["identifier"]]
+                entry["seal_number"] = old.seal_number
+                entry |= {"seal_key": old.seal_key.hex(), "signature": old.signature.hex()}
+            call.reply = json.dumps(said).encode()
+
+    door.after = substitute
+    stage.restart_node()
+    return _opened_by(stage, alice.recover(), leaked)
+
+
+def _opened_by(stage: Stage, key: Strings, seal_keys: Mapping[PartyId, SealKey]) -> Finding:
+    """What is sealed to these keys."""
     store = SecretStore.from_text(key["secret_store"])
-    halves = [stage.opened_half(store, party, mine[party]) for party in MPC_NODES]
+    halves = [stage.opened_half(store, party, seal_keys[party]) for party in MPC_NODES]
     secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
     return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
 
@@ -428,6 +463,16 @@ ENTRIES = (
         says="seal key",
         research=lambda: ResearchBuild(weak.ANY_SEAL_KEY),
         covers=("substituted seal keys",),
+    ),
+    Entry(
+        id="seal keys that were replaced",
+        cells=((PINNED, P), (UNPINNED, P)),
+        name="hands out seal keys that have leaked and been replaced since",
+        play=replaced_seal_keys,
+        check="the MPC nodes' votes name their present seal keys",
+        says="seal key is one that it has replaced",
+        research=lambda: ResearchBuild(weak.SEALED_UNSEEN),
+        covers=("replaced seal keys",),
     ),
     Entry(
         id="a message of its own",

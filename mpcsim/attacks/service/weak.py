@@ -310,6 +310,17 @@ NO_IDENTITIES: Final = Part(
 ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _trusting(_AnySealKey))
 
 
+def _sealed_unseen(service: LocalService) -> None:
+    wallet = _wallet(service)
+    activate = wallet._activate
+    wallet._activate = lambda caller, key, made, nodes: activate(caller, key, made, {})
+
+
+SEALED_UNSEEN: Final = Part(
+    "a REST node that does not ask to which keys it has sealed", _sealed_unseen
+)
+
+
 def _unsigned_mail(service: LocalService) -> None:
     sessions = service.app.state.wallet._sessions
     honest = sessions.client
