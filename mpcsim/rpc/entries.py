@@ -7,7 +7,9 @@ what was said: no body but that of an error's answer, no header but an error's c
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -19,9 +21,15 @@ REQUEST: Final = "request"
 MAX_PATH: Final = 200
 """Bytes of a path that are kept and logged."""
 STRANGERS_PER_S: Final = 10.0
-"""Lines a second about refused requests of which nobody knows whose they are: whoever has no token
-must not push everybody's lines out of the files."""
+"""Lines a second about requests of which nobody knows whose they are, refused or not: whoever has
+no token must not push everybody's lines out of the files."""
 STRANGERS_AT_ONCE: Final = 200
+USER_PER_S: Final = 20.0
+"""The same for each user."""
+USER_AT_ONCE: Final = 5000
+USERS: Final = 10_000
+"""Of whom it is known how many lines they have had; of more, those who asked the longest ago are
+taken for new."""
 MAX_SAID: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -113,7 +121,7 @@ class Entry:
     exception: list[str] | None = None
     """What nobody caught: types and places."""
     left_out: int = 0
-    """Refused requests of strangers before it that have no line."""
+    """Requests before it, anybody's, that have no line."""
     spans: list[Span] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
 
@@ -172,6 +180,29 @@ class Log(Protocol):
         ...
 
 
+class Allowance:
+    """So many at once, and so many a second after that."""
+
+    def __init__(self, at_once: int, per_s: float) -> None:
+        self._at_once = at_once
+        self._per_s = per_s
+        self._left = 0.0
+        self._at = -math.inf
+
+    def take(self, now: float) -> bool:
+        """Take one, if there is one left; return whether there was.
+
+        Args:
+            now: by a clock of monotonic seconds.
+        """
+        gained = max(0.0, now - self._at) * self._per_s
+        self._left, self._at = min(self._at_once, self._left + gained), now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
 class Book:
     """A server's requests, and the clocks by which they are entered."""
 
@@ -195,9 +226,9 @@ class Book:
         self._role = role
         self._clock = clock
         self._now = now
-        self._strangers = float(STRANGERS_AT_ONCE)
-        """Lines about strangers that may be written now, as of ``_strangers_at``."""
-        self._strangers_at = 0.0
+        self._strangers = Allowance(STRANGERS_AT_ONCE, STRANGERS_PER_S)
+        self._users: OrderedDict[str, Allowance] = OrderedDict()
+        """Lines that each may have; who asked last is last."""
         self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
@@ -222,18 +253,22 @@ class Book:
             count(entry)
 
     def _has_line(self, entry: Entry) -> bool:
-        """Return whether an entry becomes a line: of strangers' refused requests, not all do."""
-        if entry.user_id or entry.status < 400:
+        """Return whether an entry becomes a line: nobody fills the files alone."""
+        user_id = entry.user_id
+        if user_id:
+            allowed = self._users.get(user_id)
+            if allowed is None:
+                allowed = self._users[user_id] = Allowance(USER_AT_ONCE, USER_PER_S)
+                if len(self._users) > USERS:
+                    self._users.popitem(last=False)
+            else:
+                self._users.move_to_end(user_id)
+        else:
+            allowed = self._strangers
+        if allowed.take(entry.ended):
             return True
-        now = self._clock()
-        gained = max(0.0, now - self._strangers_at) * STRANGERS_PER_S
-        self._strangers = min(STRANGERS_AT_ONCE, self._strangers + gained)
-        self._strangers_at = now
-        if self._strangers < 1:
-            self._left_out += 1
-            return False
-        self._strangers -= 1
-        return True
+        self._left_out += 1
+        return False
 
 
 CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)
