@@ -21,6 +21,7 @@ from mpcsim.lifetime import end_after
 from mpcsim.rpc import meter
 from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
 from mpcsim.rpc.entries import Book, Log
+from mpcsim.rpc.places import SHARE, UserPlaces
 from mpcsim.rpc.request_ids import RequestIds
 from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
 from node import logs, routes
@@ -115,9 +116,9 @@ def create_app(
     app.state.gateway = gateway
     app.state.wallet = wallet
     app.state.book = book
-    app.state.authenticator = Authenticator(
-        gateway, now=now, clock=clock, most_waiting=max(1, settings.limits.connections // 4)
-    )
+    share = max(1, settings.limits.connections // SHARE)
+    app.state.authenticator = Authenticator(gateway, now=now, clock=clock, most_waiting=share)
+    app.state.places = UserPlaces(share)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
     app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE)])

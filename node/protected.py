@@ -1,7 +1,7 @@
 """Routes that need an access token: what happens around every one of their endpoints.
 
 FastAPI by itself reads and validates the body before anything else. Here the order is: token (401),
-content type (415), size (413), JSON and fields (400), endpoint.
+a place (503), content type (415), size (413), JSON and fields (400), endpoint.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mpcsim import strict_json
 from mpcsim.error_codes import Code, of_framework
 from mpcsim.errors import InvalidEncoding
 from mpcsim.rpc.http import media_type
+from mpcsim.rpc.places import TooManyOfUser, UserPlaces
 from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
@@ -63,16 +64,21 @@ class ProtectedRoute(APIRoute):
         async def handler(request: Request) -> Response:
             timing = Timing(request.app.state.clock)
             record_of(request).spans = timing.spans
+            places: UserPlaces = request.app.state.places
             try:
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))
                 record_of(request).user_id = caller.claims.user_id
-                if takes_body:
-                    request = JsonRequest(request.scope, request.receive, await read_body(request))
-                    gone = partial(_gone, request.receive)
-                    caller = Caller(caller.token, caller.claims, gone)
-                request.state.call = Call(request.app.state.wallet, caller, timing)
-                response = await handle(request)
+                with places.held(caller.claims.user_id):
+                    if takes_body:
+                        body = await read_body(request)
+                        request = JsonRequest(request.scope, request.receive, body)
+                        gone = partial(_gone, request.receive)
+                        caller = Caller(caller.token, caller.claims, gone)
+                    request.state.call = Call(request.app.state.wallet, caller, timing)
+                    response = await handle(request)
+            except TooManyOfUser as error:
+                response = error_answer(request, ApiError(503, str(error), Code.BUSY))
             except (ApiError, HTTPException, RequestValidationError) as error:
                 response = error_answer(request, error)
             response.headers["server-timing"] = timing.header()

@@ -23,6 +23,7 @@ from mpcsim.gateway.smart_accounts import MakeService, in_own_process, over_rpc
 from mpcsim.ids import MPC_NODES
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.logs import LogSettings, configure_logs
+from mpcsim.rpc.places import SHARE
 from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.service.serving import serve
 from mpcsim.settings import describe, read
@@ -192,6 +193,7 @@ def run(
             making_limit=options.making_limit,
             making_queue=options.making_queue,
             making_wait_s=options.making_wait,
+            most_of_user=max(1, limits.connections // SHARE),
             limit_guesses=options.limit_guesses,
             limit_recoveries=options.limit_recoveries,
             limit_signatures=options.limit_signatures,

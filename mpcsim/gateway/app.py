@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import logging
 import math
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import cache, partial
@@ -52,6 +53,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
 from mpcsim.rpc.idempotency import MEANT_BY, Name
+from mpcsim.rpc.places import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.rpc.threads import in_thread
 from mpcsim.rpc.tokens import (
     Claims,
@@ -67,6 +69,8 @@ LOG = logging.getLogger(__name__)
 TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
+MIXED_UP_EVERY_S: Final = 10.0
+"""At most one line in this time about tokens of unknown keys: anybody can make one."""
 NOT_STORED: Final = {"Cache-Control": "no-store"}
 """With every token, as RFC 6749, 5.1, demands."""
 
@@ -81,6 +85,7 @@ def create_app(
     *,
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
+    most_of_user: int = MOST_OF_USER,
     book: Book | None = None,
 ) -> App:
     """The application.
@@ -89,8 +94,9 @@ def create_app(
         keys: of tokens.
         book: where its requests are entered.
         extra_routes: further routes; called with what authenticates a request.
+        most_of_user: MPC verbs of one user that are answered at a time.
     """
-    api = _Api(gateway, keys, token_lifetime_s)
+    api = _Api(gateway, keys, token_lifetime_s, UserPlaces(most_of_user))
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
         Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
@@ -131,14 +137,18 @@ def create_app(
         },
     )
     app.router.redirect_slashes = False
+    app.state.mixed_up_again_at = -math.inf
     return app
 
 
 class _Api:
     """The endpoints."""
 
-    def __init__(self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float) -> None:
+    def __init__(
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+    ) -> None:
         self._gateway = gateway
+        self._places = places
         self._registry = gateway.registry
         self._issuer = keys
         self._verifier = keys
@@ -185,6 +195,7 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
             raise Refused(CONFLICT, "username is taken") from None
+        note(user_id=user.user_id)
         return JSONResponse(vars(user), 201)
 
     async def login(self, request: Request) -> Response:
@@ -199,6 +210,7 @@ class _Api:
             user = None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
+        note(user_id=user.user_id)
         token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.tidy()
         return JSONResponse(
@@ -329,7 +341,11 @@ class _Api:
             claims, gone=partial(_gone, request), name=name, guess=guess, proof=_proof(request)
         )
         note(spans=asking.times.spans)
-        reply = await self._reply(verb, asking, request)
+        try:
+            with self._places.held(claims.user_id):
+                reply = await self._reply(verb, asking, request)
+        except TooManyOfUser as error:
+            raise Refused(UNAVAILABLE, str(error), code=Code.BUSY) from None
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):
             return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
@@ -430,7 +446,10 @@ def _store_failed(request: Request, error: Exception) -> Response:
 
 def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
-    if isinstance(error, UnknownSigningKey):  # somebody has mixed something up
+    # Somebody has mixed something up; or plays.
+    state, now = request.app.state, time.monotonic()
+    if isinstance(error, UnknownSigningKey) and now >= state.mixed_up_again_at:
+        state.mixed_up_again_at = now + MIXED_UP_EVERY_S
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
     return _challenged(error.detail(), "Bearer")
 

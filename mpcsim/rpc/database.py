@@ -33,6 +33,7 @@ AGAIN_S: Final = 0.005
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
+RESERVE_SUFFIX: Final = "-reserve"
 RESERVE: Final = 1 << 18
 """Bytes that are kept on the disk for what must be written though it is full."""
 
@@ -267,7 +268,7 @@ class Database:
 
     @property
     def _reserve(self) -> str:
-        return f"{self._path}-reserve"
+        return f"{self._path}{RESERVE_SUFFIX}"
 
     def urgently(self, change: Callable[[], T]) -> T:
         """Make a change for which room is kept: if the disk is full, that is given up for it.

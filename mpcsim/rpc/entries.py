@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -22,8 +23,13 @@ REQUEST: Final = "request"
 MAX_PATH: Final = 200
 """Bytes of a path that are kept and logged."""
 STRANGERS: Final = TokenBucket(200, 20.0)
-"""Lines about refused requests of which nobody knows whose they are: whoever has no token must not
-push everybody's lines out of the files."""
+"""Lines about requests of which nobody knows whose they are, refused or not: whoever has no token
+must not push everybody's lines out of the files."""
+EACH_USER: Final = TokenBucket(5000, 250.0)
+"""The same for each user."""
+USERS: Final = 10_000
+"""Of whom it is known how many lines they have had; of more, those who asked the longest ago are
+taken for new."""
 MAX_SAID: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -115,7 +121,7 @@ class Entry:
     exception: list[str] | None = None
     """What nobody caught: types and places."""
     left_out: int = 0
-    """Refused requests of strangers before it that have no line."""
+    """Requests before it, anybody's, that have no line."""
     spans: list[Span] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
 
@@ -197,8 +203,9 @@ class Book:
         self._role = role
         self._clock = clock
         self._now = now
-        self._strangers_at = -math.inf
-        """When as many lines about strangers as ever may be written."""
+        self._full_at: OrderedDict[str, float] = OrderedDict()
+        """When a user may have as many lines as ever, strangers under no name; who asked last is
+        last."""
         self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> Entry:
@@ -223,10 +230,13 @@ class Book:
             count(entry)
 
     def _has_line(self, entry: Entry) -> bool:
-        """Return whether an entry becomes a line: of strangers' refused requests, not all do."""
-        if entry.user_id or entry.status < 400:
-            return True
-        self._strangers_at, wait_s = STRANGERS.take(self._strangers_at, self._clock())
+        """Return whether an entry becomes a line: nobody fills the files alone."""
+        user_id = entry.user_id or ""
+        bucket = EACH_USER if user_id else STRANGERS
+        full_at = self._full_at.pop(user_id, -math.inf)
+        self._full_at[user_id], wait_s = bucket.take(full_at, entry.ended)
+        if len(self._full_at) > USERS:
+            self._full_at.popitem(last=False)
         self._left_out += wait_s > 0
         return not wait_s
 

@@ -187,6 +187,7 @@ def open_gateway(
             keys,
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
+            most_of_user=options.most_of_user,
             book=_book(REGISTRY, options),
         )
         app.add_middleware(Transit, carrier=carrier)

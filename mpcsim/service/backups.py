@@ -32,7 +32,13 @@ from mpcsim.errors import UsageError
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.mpc_node.store import ShareStore
-from mpcsim.rpc.database import LAYOUT, REGISTRY, StoreFailed, without_temporary_files
+from mpcsim.rpc.database import (
+    LAYOUT,
+    REGISTRY,
+    RESERVE_SUFFIX,
+    StoreFailed,
+    without_temporary_files,
+)
 from mpcsim.service.data_folder import (
     claimed,
     deployments,
@@ -57,6 +63,8 @@ READING_S: Final = 1.0
 _MAGIC: Final = b"SQLite format 3\0"
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 """What SQLite keeps beside a database."""
+_TAKEN: Final = (*_BESIDE, RESERVE_SUFFIX)
+"""What is kept beside a store: a file of such a name is written to, or deleted."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """Primary codes of a database that cannot be read, whatever is done."""
 
@@ -91,7 +99,8 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
 
     Raises:
         UsageError: there is no such store, or it cannot be read, or the copy not be written;
-            ``target`` is there already. Nothing has changed.
+            ``target`` is there already, or where services and databases keep their own. Nothing
+            has changed.
     """
     if not target.name:
         raise UsageError(f"{target} is a folder: name the file that is to be written")
@@ -100,6 +109,9 @@ def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Ba
         raise UsageError(f"{store}: there is no such store")
     if os.path.lexists(target):
         raise UsageError(f"{target} is there already: backups are not overwritten")
+    _check_name(target)
+    if target.absolute().parent.resolve() in [(data / part).resolve() for part in PARTS]:
+        raise UsageError(f"{target}: a service's folder is its own; keep backups elsewhere")
     taken = datetime.fromtimestamp(now(), UTC).isoformat(timespec="seconds")
     with _saying(target):
         opened, new = open_beside(target)
@@ -188,9 +200,11 @@ def put_back(
         other_restored_too: of an MPC node: as for ``ShareStore.put_back``.
 
     Raises:
-        UsageError: the file is no backup, damaged, of another service, deployment or version;
-            the service runs; or the disk fails. The store is as it was.
+        UsageError: the file is no backup, damaged, of another service, deployment or version, or
+            called like what is kept beside a store; the service runs; or the disk fails. The store
+            is as it was.
     """
+    _check_name(file)
     found = look_at(file)
     if found.role != role:
         raise UsageError(f"{file} is a backup of the {found.role}'s store, not the {role}'s")
@@ -379,6 +393,16 @@ def _synced(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def _check_name(backup: Path) -> None:
+    """See that a backup is not called like what is kept beside a store.
+
+    Raises:
+        UsageError: it is, and would be written to, or deleted, as that.
+    """
+    if backup.name.endswith(_TAKEN):
+        raise UsageError(f"{backup}: databases keep files of their own under such a name")
 
 
 def _put(new: Path, target: Path) -> None:

@@ -20,6 +20,7 @@ from mpcsim.rng import Rng
 from mpcsim.rpc.carrier import Carrier
 from mpcsim.rpc.entries import Log
 from mpcsim.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.rpc.places import MOST_OF_USER
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import check_forwarding, whole
 from mpcsim.sim.run.faults import Fault
@@ -57,6 +58,8 @@ class GatewayOptions:
     making_wait_s: float = MAKING_WAIT_S
     """How long one waits at most before it is refused, too. A node must be more patient than that
     (``GATEWAY_TIMEOUT_S``), or it never hears why."""
+    most_of_user: int = MOST_OF_USER
+    """MPC verbs of one user that are answered at a time; more are refused (503)."""
     limit_guesses: Rate | None = None
     """How often a user may try passwords (``mpcsim.gateway.limits``); None: no limit."""
     limit_recoveries: Rate | None = None

@@ -3,11 +3,15 @@
 import asyncio
 import json
 import logging
-from dataclasses import dataclass
+import threading
+from concurrent.futures import FIRST_COMPLETED, wait
+from dataclasses import dataclass, replace
 
 import pytest
 
 from mpcsim.ids import OPERATOR
+from mpcsim.listening import ConnectionLimits
+from mpcsim.rpc.places import SHARE
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.sim.run.clock import run
 from node.app import create_app
@@ -25,7 +29,7 @@ from node.models import EXAMPLE_KEY_ID
 from node.protected import MAX_BODY_BYTES
 from node.settings import Settings
 from tests.node.double import BODIES, NEW, GatewayDouble, WalletDouble, doubled
-from tests.node.harness import FAST_PLACES, Api, running
+from tests.node.harness import FAST_PLACES, PLACES, SETTINGS, Api, running
 
 QUERIES = [
     "/v3/wallet",
@@ -426,6 +430,29 @@ def test_tokens_of_unknown_keys_hold_few_places():
         assert keys.gateway.asked == 2
 
     with_keys(work)
+
+
+def test_one_user_leaves_places_to_the_others():
+    """Whoever is answered holds a connection that cannot make room."""
+    settings = replace(SETTINGS, limits=ConnectionLimits(connections=2 * SHARE))
+    gateway, wallet, answer = GatewayDouble(), WalletDouble(), threading.Event()
+
+    async def slow(caller):
+        await asyncio.to_thread(answer.wait)
+        return await WalletDouble.user(wallet, caller)
+
+    wallet.user = slow
+    path = "/v3/wallet/user"
+    with running(create_app(settings, gateway, wallet), PLACES[0]) as api:
+        alice, bob = (api.as_user(gateway.token(name)) for name in ("alice", "bob"))
+        held = [alice.begin("GET", path) for _ in range(3)]
+        (refused,) = wait(held, return_when=FIRST_COMPLETED).done
+        assert "of this user" in error_of(refused.result(), 503)
+        assert refused.result().headers["x-error-code"] == "busy"
+        assert bob.get("/v3/wallet/key").status_code == 200
+        answer.set()
+        assert [each.result().status_code for each in held if each is not refused] == [200, 200]
+        assert alice.get(path).status_code == 200
 
 
 def test_a_signing_key_that_is_new_since_the_keys_were_asked_for():

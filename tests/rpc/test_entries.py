@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from mpcsim.rpc.entries import MAX_SAID, STRANGERS, Book, Call, note
+from mpcsim.rpc.entries import EACH_USER, MAX_SAID, STRANGERS, Book, Call, note
 from mpcsim.rpc.request_ids import HEADER, RequestIds
 from mpcsim.rpc.threads import in_thread
 
@@ -124,28 +124,27 @@ def test_an_answer_that_breaks_off():
     assert "secret" not in str(line)
 
 
-def test_strangers_push_nobodys_lines_out():
-    """Of refused requests that are nobody's some have lines; the next says how many have not."""
+def test_nobody_pushes_anybodys_lines_out():
+    """Strangers together, and each user, have so many lines, whatever is answered; the next says
+    how many have none."""
     kept, now = [], [100.0]
     log = SimpleNamespace(put=kept.append, flush=lambda: None)
     book = Book("gateway", log, clock=lambda: now[0])
 
     def request(status, user_id=None, path="/"):
         entry = book.open("id", "GET", path)
-        entry.status, entry.user_id, entry.whole = status, user_id, True
+        entry.status, entry.user_id = status, user_id
         book.close(entry)
 
-    for _ in range(3 * STRANGERS.count):
-        request(401)
-    assert len(kept) == STRANGERS.count
-    for _ in range(3 * STRANGERS.count):
-        request(401, "alice")
-        request(200)
-    assert len(kept) == 7 * STRANGERS.count
-    assert kept[STRANGERS.count].line()["left_out"] == 2 * STRANGERS.count
-    now[0] += 1.0
-    for _ in range(STRANGERS.count):
-        request(404)
-    assert len(kept) == 7 * STRANGERS.count + 1 / STRANGERS.each_s
+    for who, bucket in ((None, STRANGERS), ("alice", EACH_USER), ("bob", EACH_USER)):
+        for allowed in (bucket.count, 1 / bucket.each_s):
+            before = len(kept)
+            for number in range(bucket.count + 100):
+                request((200, 401)[number % 2], who)
+            assert len(kept) - before == allowed
+            now[0] += 1.0
+        kept.clear()
+    request(200, "carol")
+    assert kept[0].line()["left_out"] == EACH_USER.count + 100 - 1 / EACH_USER.each_s
     request(200, path="/" + "\U0001f600" * 1000)
     assert len(json.dumps(kept[-1].line())) < 1000

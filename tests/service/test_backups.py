@@ -117,6 +117,21 @@ def test_a_backup_touches_no_file_that_is_there(made, tmp_path, suffix):
     assert {path.name for path in tmp_path.iterdir()} == {beside.name, *(["b"] if suffix else [])}
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal", "-reserve"])
+def test_no_backup_is_called_like_what_is_kept_beside_a_store(made, data, suffix):
+    """It would be written to, or deleted."""
+    there = store_file(data, "operator").with_name(f"operator.sqlite{suffix}")
+    there.unlink(missing_ok=True)
+    with pytest.raises(UsageError, match="files of their own"):
+        back_up(data, "operator", there, now)
+    with pytest.raises(UsageError, match="folder is its own"):
+        back_up(data, "operator", data / "gateway/new", now)
+    shutil.copy(made[0] / "operator", there)
+    with pytest.raises(UsageError, match="files of their own"):
+        put_back(data, "operator", there, now)
+    assert there.read_bytes() == (made[0] / "operator").read_bytes()
+
+
 def test_what_a_killed_restore_left_goes_with_the_next_one(made, data):
     """It has every share of the backup in it."""
     store = store_file(data, "operator")
