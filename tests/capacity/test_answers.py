@@ -207,7 +207,7 @@ def test_a_pause_is_no_overload_and_no_peace() -> None:
     assert paused.overload == ""
     assert paused.first_to_break.startswith("What breaks first: calls wait (")
     during = paused.percentile(50, between_s=(12.0, 32.0))
-    assert during.ms == pytest.approx(10_000, rel=0.1), "by when calls come"
+    assert 10_000 < during.ms < 15_000, "by when calls come: half the pause, and who came before"
     cut = run(Steady(0.21 * MOST), seconds=24, events=(Pauses(10.0, "institution", 60.0),))
     assert cut.percentile(99).at_least
     assert cut.percentile(99).ms > 14_000
@@ -225,7 +225,7 @@ def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
 
 def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
     table = sensitivity(
-        STAR, Workload(Steady(0.5 * MOST)), change=0.0001, minutes=0.2, costs=both()
+        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both()
     )
     assert (table["noise"] > 0).any()
     assert (table["moves"].abs() <= 2 * table["noise"] + 0.001).all()
