@@ -33,11 +33,17 @@ KINDS: Final[tuple[Kind, ...]] = ("loop", "loop disk", "thread", "free thread", 
 LATER: Final = "later loop"
 """What the event loop does for a message when all that it leads to has been sent: always last."""
 POINTS: Final = 33
-"""Quantiles of each distribution: the ends and 31 between them."""
-FORMAT: Final = "mpcsim costs 2"
+"""Quantiles of each distribution at equal distances: the ends and 31 between them."""
+MOST_POINTS: Final = 64
+"""Quantiles of each distribution: those, and others where the distribution needs them."""
+FORMAT: Final = "mpcsim costs 3"
 MEASURED: Final = "measured.json"
 """The file in this package."""
 DIGITS: Final = 4
+LEVEL_DIGITS: Final = 7
+"""After the point."""
+EXACT: Final = 1e-4
+"""Part of the second moment that may be off between two quantiles."""
 SEGMENTS: Final = 400
 MBIT_PER_S: Final = 1e6
 """Of a loopback interface: no window and no rate makes anything wait."""
@@ -50,31 +56,35 @@ class Stage:
 
     kind: Kind
     quantiles_ms: tuple[float, ...]
-    """At equal distances, the ends included."""
+    """The ends included; times between two of them are uniform."""
     curve: float = 0.0
     """Part of its time that goes into curve arithmetic; what is left is the interpreter's."""
+    levels: tuple[float, ...] = ()
+    """Of the quantiles, from 0 to 1; by default they are at equal distances."""
 
     @classmethod
     def of(cls, kind: Kind, samples_ms: NDArray[np.float64], curve: float = 0.0) -> Stage:
-        """The distribution of measured times.
+        """Return the distribution of measured times.
 
-        The last point is not the longest time, but such that the mean of what lies beyond the last
-        but one, and of all, is that of the samples.
+        To quantiles at equal distances come those of times where the second moment, on which
+        waiting depends, is furthest from that of the samples: so a seldom pause stays what it is.
         """
         ordered = np.sort(np.maximum(samples_ms, 0.0))  # clocks are read one after the other
-        points = np.quantile(ordered, np.linspace(0.0, 1.0, POINTS))
-        beyond = ordered[ordered >= points[-2]]
-        points[-1] = max(points[-2], 2 * beyond.mean() - points[-2])
-        mean = (points[:-1] + points[1:]).mean() / 2
-        if mean > 0:
+        levels = _levels(ordered)
+        points = np.quantile(ordered, levels)
+        if (mean := _moment(points, levels)) > 0:
             points *= ordered.mean() / mean
-        return cls(kind, tuple(map(float, points)), curve)
+        return cls(kind, tuple(map(float, points)), curve, tuple(map(float, levels)))
+
+    @property
+    def at_levels(self) -> NDArray[np.float64]:
+        """The levels of the quantiles."""
+        return np.array(self.levels or np.linspace(0.0, 1.0, len(self.quantiles_ms)))
 
     @property
     def mean_ms(self) -> float:
         """On average."""
-        points = np.array(self.quantiles_ms)
-        return float((points[:-1] + points[1:]).mean() / 2)
+        return _moment(np.array(self.quantiles_ms), self.at_levels)
 
     def plus(self, ms: float) -> Stage:
         """The same, with what it always takes on top. Less than nothing: in proportion."""
@@ -96,7 +106,28 @@ class Stage:
             case _:
                 factor = self.curve * ratios["curve"] + (1 - self.curve) * ratios["interpreter"]
         curve = self.curve * ratios["curve"] / factor if self.curve else 0.0
-        return Stage(self.kind, tuple(each * factor for each in self.quantiles_ms), curve)
+        quantiles = tuple(each * factor for each in self.quantiles_ms)
+        return replace(self, quantiles_ms=quantiles, curve=curve)
+
+
+def _moment(points: NDArray[np.float64], levels: NDArray[np.float64]) -> float:
+    """Return the mean of a distribution that is uniform between its quantiles."""
+    return float(((points[:-1] + points[1:]) / 2 * np.diff(levels)).sum())
+
+
+def _levels(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the levels at which quantiles of sorted samples are kept."""
+    of_samples = np.linspace(0.0, 1.0, len(ordered)) if len(ordered) > 1 else np.zeros(1)
+    levels = np.linspace(0.0, 1.0, POINTS)
+    while len(levels) < MOST_POINTS:
+        kept = np.interp(of_samples, levels, np.quantile(ordered, levels))
+        segment = np.clip(np.searchsorted(levels, of_samples, "right") - 1, 0, len(levels) - 2)
+        off = np.bincount(segment, np.abs(ordered**2 - kept**2), len(levels) - 1)
+        if off.max() <= EXACT * float((ordered**2).sum()):
+            break
+        inside = np.where(segment == off.argmax(), np.abs(ordered - kept), -1.0)
+        levels = np.unique(np.append(levels, of_samples[inside.argmax()]))
+    return levels
 
 
 def loopback(hop_ms: float) -> Network:
@@ -117,7 +148,11 @@ class Scheduling:
     ahead: float = 0.0
     """and before who computes there, or where it was last."""
     takes: float = 1.0
-    """A core that becomes free takes over who waits for another."""
+    """A core that becomes free takes over who waits for another,"""
+    hot_ms: float = 0.5
+    """and has waited for so long (no chance, but a time): a sooner move would cost its caches more.
+    So of processes that work for about as long a core is idle while others wait; 0 leaves this out,
+    as queueing theory does (M/M/c)."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +260,16 @@ class Costs:
         stages = {
             operation: {
                 message: [
-                    [stage.kind, _short(stage.curve), [_short(ms) for ms in stage.quantiles_ms]]
+                    [
+                        stage.kind,
+                        _short(stage.curve),
+                        [_short(ms) for ms in stage.quantiles_ms],
+                        *(
+                            [[round(level, LEVEL_DIGITS) for level in stage.levels]]
+                            if stage.levels
+                            else []
+                        ),
+                    ]
                     for stage in each
                 ]
                 for message, each in messages.items()
@@ -331,9 +375,10 @@ def _scheduling(value: Any) -> Scheduling:
     chances = _object(value, _number)
     if chances.keys() != {each.name for each in fields(Scheduling)}:
         raise _Odd(f"scheduling has {', '.join(chances)}")
+    hot_ms = chances.pop("hot_ms")
     if max(chances.values()) > 1:
         raise _Odd(f"scheduling has {_shown(value)}: chances are at most 1")
-    return Scheduling(**chances)
+    return Scheduling(**chances, hot_ms=hot_ms)
 
 
 def _text(value: Any) -> str:
@@ -361,15 +406,20 @@ def _stages(value: Any) -> tuple[Stage, ...]:
 
 
 def _stage(value: Any) -> Stage:
-    kind, curve, quantiles = _list(value, 3)
+    kind, curve, quantiles, *levels = _list(value, 4 if len(_list(value)) == 4 else 3)
     if kind not in (*KINDS, LATER):
         raise _Odd(f"{_shown(kind)} is none of {', '.join((*KINDS, LATER))}")
-    points = tuple(map(_number, _list(quantiles, POINTS)))
+    points = tuple(map(_number, _list(quantiles, None if levels else POINTS)))
     if any(one > other for one, other in pairwise(points)):
         raise _Odd(f"quantiles of {_shown(quantiles)} do not rise")
+    at = tuple(map(_number, _list(levels[0], len(points)))) if levels else ()
+    if at and (len(at) < 2 or (at[0], at[-1]) != (0.0, 1.0)):
+        raise _Odd(f"levels of {_shown(levels[0])} are not from 0 to 1")
+    if any(one >= other for one, other in pairwise(at)):
+        raise _Odd(f"levels of {_shown(levels[0])} do not rise")
     if _number(curve) > 1:
         raise _Odd(f"{curve} is no part of a time")
-    return Stage(cast(Kind, kind), points, float(curve))
+    return Stage(cast(Kind, kind), points, float(curve), at)
 
 
 def _shown(value: Any) -> str:

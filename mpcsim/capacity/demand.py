@@ -56,8 +56,8 @@ def demand(layout: Layout, mix: Mapping[int, float]) -> Demand:
     What a turn of an event loop costs is left out: the fuller a loop is, the more share it.
     """
     service, calls = layout.service, layout.calls
-    tables = service.tables
-    means = (tables[:, :-1] + tables[:, 1:]).mean(axis=1) / 2
+    tables, levels = service.tables, service.levels
+    means = ((tables[:, :-1] + tables[:, 1:]) / 2 * np.diff(levels, axis=1)).sum(axis=1)
     loops = np.zeros(len(layout.processes))
     places = np.zeros(len(layout.places))
     threads = np.zeros(len(layout.processes))

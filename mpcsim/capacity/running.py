@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -15,12 +16,13 @@ from mpcsim.capacity.arrivals import Users, drawn
 from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.demand import Demand, demand
 from mpcsim.capacity.events import Reshares
+from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.limits import Limit
 from mpcsim.capacity.model import EXACTNESSES, Exactness, Model
 from mpcsim.capacity.recording import recorded
 from mpcsim.capacity.results.collecting import Collector
 from mpcsim.capacity.results.run import Run
-from mpcsim.capacity.simulation.driving import Chunk, Drive
+from mpcsim.capacity.simulation.driving import Chunk, Drive, Kept
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.workload import OPERATIONS, Workload
 from mpcsim.errors import UsageError, unknown
@@ -42,6 +44,13 @@ NO_EFFECT: Final = (
 _USUAL: Final = Connection()
 CHUNK_S: Final = 60.0
 """Arrivals are drawn for so long at a time."""
+COOL_DOWN: Final = 0.1
+"""Part of its length for which a run goes on at most, until calls that came before its end are
+over;"""
+COOL_DOWN_S: Final = 10.0
+"""or this, in a shorter run at most its length."""
+LOOKS: Final = 40
+"""How often it is looked, meanwhile."""
 
 
 def run(
@@ -98,9 +107,29 @@ def run(
             drive.flush()
             collector.close(drive)
             progress(number / windows)
+        _cool_down(drive, collector, length_s)
         kept = drive.kept()
+    in_time = kept.calls[:, kernel.KEPT_DUE] < edges[-1]
+    kept = Kept(kept.calls[in_time], kept.at[in_time])
     asked = demand(layout, dict(enumerate(workload.mix.values())))
     return Run(deployment, workload, seed, collector, layout, asked, known, kept)
+
+
+def _cool_down(drive: Drive, collector: Collector, length_s: float) -> None:
+    """Go on, with calls still coming, until those that came before the run's end are over; but not
+    for ever."""
+    extra_s = _extra_s(length_s)
+    for look in range(1, LOOKS + 1):
+        if collector.is_complete(drive):
+            break
+        drive.run(1000 * (length_s + extra_s * look / LOOKS))
+        drive.flush()
+    collector.finish(drive)
+
+
+def _extra_s(length_s: float) -> float:
+    """Return how long a run goes on after its end at most."""
+    return max(COOL_DOWN * length_s, min(length_s, COOL_DOWN_S))
 
 
 def check_options(deployment: Model, workload: Workload) -> None:
@@ -177,8 +206,10 @@ def _arrivals(workload: Workload, length_s: float, seed: int) -> Iterator[tuple[
         return
     which = np.cumsum(list(workload.mix.values()))
     who = popularity(workload.users, workload.skew)
-    for n in range(math.ceil(length_s / CHUNK_S)):
-        begin, end = n * CHUNK_S, min((n + 1) * CHUNK_S, length_s)
+    edges = [*np.arange(0.0, length_s, CHUNK_S).tolist(), length_s]
+    edges += [*np.arange(length_s, length_s + _extra_s(length_s), CHUNK_S).tolist()[1:]]
+    edges.append(length_s + _extra_s(length_s))
+    for n, (begin, end) in enumerate(pairwise(edges)):
         due = drawn(arrivals, begin, end, seed, n)
         source = generator(seed, "calls", n)
         operation = np.searchsorted(which, source.uniform(0, which[-1], len(due)), "right")

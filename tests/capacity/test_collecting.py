@@ -76,6 +76,38 @@ def collected(rows: NDArray[np.float64]) -> Collector:
     return collector
 
 
+def test_calls_count_where_they_came() -> None:
+    """Also those that are over after the last window, or not at all; later ones do not."""
+    edges = np.array([0.0, 10.0, 20.0])
+    collector = Collector(edges.tolist(), NAMES)
+    rows = np.zeros((4, kernel.COLUMNS))
+    rows[:, kernel.DUE] = rows[:, kernel.BEGAN] = [1.0, 2.0, 12.0, 20.0]
+    rows[:, kernel.ENDED] = [15.0, 25.0, 26.0, 27.0]
+    rows[:, kernel.OUTCOME] = [kernel.DONE, kernel.TIMED_OUT, kernel.DONE, kernel.DONE]
+    rows[:, kernel.FINAL] = 1
+    drive = idle_drive(30.0)
+    collector.close(drive)
+    collector.take(rows[:1])
+    collector.close(drive)
+    collector.take(rows[1:])
+    drive.calls.orders = np.zeros(3, kernel.ORDER)
+    drive.calls.orders["due"] = [3.0, 13.0, 23.0]
+    drive.calls.orders["following"] = kernel.NONE
+    drive.state["free_order"] = 0  # the first one is over
+    assert not collector.is_complete(drive)
+    collector.finish(drive)
+    assert [each.outcomes.sum(axis=0).tolist() for each in collector.windows] == [
+        [1, 0, 1, 0],
+        [1, 0, 0, 0],
+    ]
+    assert [each.latency[0].greatest for each in collector.windows] == [14.0, 14.0]
+    assert [each.under_way[0].count for each in collector.windows] == [0, 1]
+    assert collector.windows[1].under_way[0].least == 17.0
+    assert [each.ended[0] for each in collector.windows] == [0, 1]
+    drive.calls.orders["due"] = 23.0
+    assert collector.is_complete(drive)
+
+
 def test_parts_add_up_to_latencies() -> None:
     rows = made_up_rows(1, 500)
     assert parts_of(rows).sum(axis=1) == pytest.approx(latencies(rows))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mpcsim.capacity.costs import POINTS, Costs, Scheduling, Stage
+from mpcsim.capacity.kernel.draws import quantile
 from mpcsim.capacity.operations import Operation
 from mpcsim.capacity.speed import Speed
 from mpcsim.errors import UsageError
@@ -39,10 +40,30 @@ def costs(*stages: Stage) -> Costs:
 def test_a_distribution_has_the_mean_and_the_tail_of_what_was_measured():
     stage = Stage.of("loop", SAMPLES)
     assert stage.mean_ms == pytest.approx(SAMPLES.mean(), rel=1e-9)
-    u = np.linspace(0, 1, POINTS)
-    drawn = np.interp(np.random.default_rng(2).random(100_000), u, stage.quantiles_ms)
-    for q in (0.5, 0.9, 0.99):
-        assert np.quantile(drawn, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.08)
+    drawn = draws_of(stage)
+    for q in (0.5, 0.9, 0.99, 0.999):
+        assert np.quantile(drawn, q) == pytest.approx(np.quantile(SAMPLES, q), rel=0.02)
+
+
+def draws_of(stage):
+    u = np.random.default_rng(2).random(200_000)
+    return np.interp(u, stage.at_levels, stage.quantiles_ms)
+
+
+def test_seldom_pauses_stay_what_they_are():
+    """Queues wait for the second moment: a pause in a hundred is not smeared over the last 3 %."""
+    generator = np.random.default_rng(3)
+    samples = np.where(generator.random(3_600) < 0.0115, 30.0, 1.0) * generator.normal(
+        1, 0.01, 3_600
+    )
+    stage = Stage.of("loop", samples)
+    drawn = draws_of(stage)
+    assert np.quantile(drawn, [0.98, 0.99]) == pytest.approx([1.02, 30], rel=0.03)
+    assert np.square(drawn).mean() == pytest.approx(np.square(samples).mean(), rel=0.03)
+    tables, levels = np.array([stage.quantiles_ms]), stage.at_levels[None]
+    for u in (0.0, 0.3, 0.989, 0.9999):  # what the kernel draws
+        ms = quantile(tables, levels, np.zeros(1, int), 0, u)
+        assert ms == pytest.approx(np.interp(u, stage.at_levels, stage.quantiles_ms))
 
 
 @pytest.mark.parametrize("more", [0.7, 0.0, -0.3])
@@ -91,7 +112,7 @@ def test_a_file_holds_all_of_it(tmp_path):
 
 
 BROKEN = {
-    "another format": lambda d: d | {"format": "mpcsim costs 0"},
+    "another format": lambda d: d | {"format": "mpcsim costs 2"},
     "something after what is later": lambda d: (
         d | {"stages": {"x": {"y": [["later loop", 0, [1] * POINTS], ["loop", 0, [1] * POINTS]]}}}
     ),
@@ -107,6 +128,16 @@ BROKEN = {
     "unknown kind": lambda d: d | {"stages": {"x": {"y": [["dream", 0, [1] * POINTS]]}}},
     "points missing": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [1, 2]]]}}},
     "points that fall": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [2, *[1] * 32]]]}}},
+    "levels that do not rise": lambda d: (
+        d | {"stages": {"x": {"y": [["loop", 0, [1, 2, 3], [0, 0.5, 0.5]]]}}}
+    ),
+    "levels that end early": lambda d: (
+        d | {"stages": {"x": {"y": [["loop", 0, [1, 2], [0, 0.9]]]}}}
+    ),
+    "levels that begin late": lambda d: (
+        d | {"stages": {"x": {"y": [["loop", 0, [1, 2], [0.1, 1]]]}}}
+    ),
+    "levels missing": lambda d: d | {"stages": {"x": {"y": [["loop", 0, [1, 2, 3], [0, 1]]]}}},
     "too much curve": lambda d: d | {"stages": {"x": {"y": [["loop", 2, [1] * POINTS]]}}},
     "no object": lambda d: [d],
 }

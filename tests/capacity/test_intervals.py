@@ -7,31 +7,95 @@ import math
 import numpy as np
 import pytest
 
-from mpcsim.capacity.results.intervals import Interval, forgets_s, interval, student
+from mpcsim.capacity.results.intervals import (
+    Interval,
+    compare_share,
+    forgets_s,
+    interval,
+    student,
+)
 from mpcsim.sim.sketch import Sketch
 
 SERVICE_S = 0.005
 WINDOWS = 60
 
 
-def mm1(load: float, length_s: float, share: float, source: np.random.Generator) -> Interval:
-    """The interval of a percentile of one run, its first tenth left out."""
+def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> list[Sketch]:
+    """The times of the calls that come in each window of one run, its first tenth left out."""
     count = source.poisson(load / SERVICE_S * length_s)
     due = np.sort(source.uniform(0, length_s, count))
     worked = np.cumsum(source.exponential(SERVICE_S, count))
     ended = worked + np.maximum.accumulate(due - np.concatenate(([0.0], worked[:-1])))
-    window = (ended / length_s * WINDOWS).astype(int)
+    window = (due / length_s * WINDOWS).astype(int)
     sketches = []
     for k in range(WINDOWS // 10, WINDOWS):
         sketches.append(Sketch())
         sketches[-1].add((ended - due)[window == k] * 1000)
-    memory = forgets_s(load / SERVICE_S, 1 / SERVICE_S)
-    return interval(sketches, share, length_s=0.9 * length_s, memory_s=memory)
+    return sketches
+
+
+def mm1(load: float, length_s: float, share: float, source: np.random.Generator) -> Interval:
+    """The interval of a percentile of one run."""
+    sketches = mm1_windows(load, length_s, source)
+    return interval(sketches, share, length_s=0.9 * length_s, memory_s=memory_s(load))
+
+
+def memory_s(load: float) -> float:
+    return forgets_s(load / SERVICE_S, 1 / SERVICE_S)
+
+
+def exact_ms(load: float, share: float) -> float:
+    return -math.log(1 - share) * SERVICE_S / (1 - load) * 1000
+
+
+def compared(load: float, length_s: float, at: float, runs: int) -> list[str]:
+    """On which side of a part of p99 runs find it."""
+    source = np.random.default_rng(round(1000 * load + length_s))
+    found = []
+    for _ in range(runs):
+        sketches = mm1_windows(load, length_s, source)
+        ms = at * exact_ms(load, 0.99)
+        counts = np.array([each.count for each in sketches], float)
+        beyond = np.array([each.count and each.count * (1 - each.rank(ms)) for each in sketches])
+        lasts = {"length_s": 0.9 * length_s, "memory_s": memory_s(load), "error": 0.05}
+        found.append(compare_share(counts, beyond, 0.01, **lasts))  # type: ignore[arg-type]
+    return found
+
+
+COMPARED = [(0.3, 20.0), (0.8, 120.0)]
+MANY_COMPARED = [(load, s) for load in (0.3, 0.6, 0.8, 0.9, 0.95) for s in (10.0, 60.0, 600.0)]
+
+
+@pytest.mark.parametrize(
+    ("load", "length_s", "runs"),
+    [
+        *((*cell, 60) for cell in COMPARED),
+        *(pytest.param(*cell, 200, marks=pytest.mark.soak) for cell in MANY_COMPARED),
+    ],
+)
+def test_comparisons_err_as_seldom_as_they_say(load: float, length_s: float, runs: int) -> None:
+    """On the border each side is wrong; 5 % of either, and chance."""
+    found = compared(load, length_s, 1.0, runs)
+    most = 0.05 * runs + 2.33 * math.sqrt(0.05 * 0.95 * runs)
+    assert found.count("below") <= most
+    assert found.count("above") <= most
+
+
+def test_far_from_the_border_few_calls_decide() -> None:
+    """Where an interval of p99 takes 15,000 of them."""
+    assert set(compared(0.3, 30.0, 4.0, 30)) == {"below"}
+    assert set(compared(0.3, 10.0, 0.25, 30)) == {"above"}
+    assert set(compared(0.3, 2.0, 4.0, 10)) == {"unknown"}, "too few to know"
+    assert mm1(0.3, 10.0, 0.99, np.random.default_rng(1)).why_none
+    none = np.zeros(WINDOWS)
+    for counts, memory in ((none, 0.0), (none + 1e3, math.inf)):
+        asked = {"length_s": 60.0, "memory_s": memory, "error": 0.05}
+        assert compare_share(counts, none, 0.01, **asked) == "unknown"  # type: ignore[arg-type]
 
 
 def covered(load: float, length_s: float, share: float, runs: int) -> tuple[int, int]:
     """How many runs had an interval, and of those, how many intervals the percentile is in."""
-    exact = -math.log(1 - share) * SERVICE_S / (1 - load) * 1000
+    exact = exact_ms(load, share)
     source = np.random.default_rng(round(1000 * load + length_s))
     found = [mm1(load, length_s, share, source) for _ in range(runs)]
     printed = [each for each in found if not each.why_none]

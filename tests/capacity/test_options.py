@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mpcsim.capacity import Client, Deployment, Part, Steady, Users, Workload
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.costs import Costs, Scheduling
 from mpcsim.capacity.model import Model
 from mpcsim.capacity.workload import SIGN
 from mpcsim.errors import UsageError
@@ -64,13 +64,14 @@ VALUES: dict[type, dict[str, Any]] = {
         "client": Client(0.01),
         "events": SHOWN_ELSEWHERE,
     },
+    Scheduling: {"together": 0.0, "ahead": 0.0, "takes": 0.0, "hot_ms": 0.0},
     Client: {"timeout_s": 0.02, "attempts": 1, "pause_s": 0.2, "factor": 4.0, "jitter": 0.0},
 }
 ROWS = [(of, name) for of, values in VALUES.items() for name in values]
 
 
-def result(deployment: Deployment, workload: Workload) -> str:
-    costs = replace(made_up(SIGN, RECOVER), memory_mb={"node": (1.0, 0.1)})
+def result(deployment: Deployment, workload: Workload, **known: Any) -> str:
+    costs = replace(made_up(SIGN, RECOVER), memory_mb={"node": (1.0, 0.1)}, **known)
     made = deployment.run(workload, seconds=2.0, costs=costs)
     kept = made.kept.calls.tolist()
     return f"{made.outcomes()} {made.breaks} {kept} {made.gauges.in_flight.tolist()}"
@@ -90,6 +91,9 @@ def scenario(of: type, name: str, value: Any) -> str:
     elif of is Model:
         limit = {"making_limit": 1} if name == "making_queue" else {}
         deployment = replace(deployment, **{**limit, **changed})
+    elif of is Scheduling:
+        scheduling = replace(Scheduling(0.5, 0.5, 1.0), **changed)
+        return result(Deployment.on_one_machine(2, NETWORK), workload, scheduling=scheduling)
     elif of is Client:
         workload = replace(workload, client=replace(RETRIES, **changed))
     else:

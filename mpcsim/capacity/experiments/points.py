@@ -43,7 +43,7 @@ def capacity_point(
             ``gateway_cores``, ``operator_speed``, and so on.
 
     Returns:
-        ``offered_per_s`` (calls that came to an end, a second), ``answered_per_s``; ``p50_ms``,
+        ``offered_per_s`` (calls that came, a second), ``answered_per_s``; ``p50_ms``,
         ``p95_ms``, ``p99_ms`` with ``p99_low_ms`` and ``p99_high_ms`` (of the whole run but its
         first tenth, growing queues included: see ``overload``); ``refused``, ``timed_out``,
         ``broken`` (shares of the attempts); ``busiest`` and its ``utilisation``; ``overload``: in a
@@ -66,9 +66,8 @@ def told(run: Run) -> dict[str, Plain]:
     whole = (run.length_s / 10, run.length_s)
     attempts = run.outcomes(whole)
     every = max(1, sum(attempts.values()))
-    offered = run.ended_per_s(whole)
     found: dict[str, Plain] = {
-        "offered_per_s": offered,
+        "offered_per_s": run.offered_per_s(whole),
         "answered_per_s": run.throughput_per_s(whole),
     }
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -25,8 +24,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-LONGER: Final = 64.0
-"""Times the minutes that are asked for, at most, until an interval decides."""
+LOOKS: Final = 7
+"""Runs of a candidate, each twice as long as the one before, until one decides: 64 times the
+minutes at most."""
+ERROR_RATE: Final = 0.05
+"""Chance that a candidate's percentile is taken to be on the wrong side, over all of its runs."""
+UNDECIDED: Final = "on neither side"
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Found:
             for name, value in self.tried.iloc[-1].items()
             if name not in {"price", "why_not"}
         )
-        return f"{values}; price {self.price:g}; p99 {self.p99}"
+        undecided = sum(UNDECIDED in why for why in self.tried["why_not"])
+        cheaper = f"; {undecided} cheaper ones may do, too: too close to tell" if undecided else ""
+        return f"{values}; price {self.price:g}; p99 {self.p99}{cheaper}"
 
     @property
     def p99(self) -> Percentile:
         """What is kept."""
-        return self.run.percentile(99, between_s=(self.run.length_s / 10, self.run.length_s))
+        return _p99(self.run)
 
 
 def cores(deployment: Deployment) -> float:
@@ -74,9 +79,11 @@ def cheapest(
     than a thousandth.
 
     The cheap ones are tried first. What has not more of anything than one that did not do is not
-    tried; nor is what has not capacity enough for the calls that come. A candidate runs for
-    longer, up to 64 times the minutes, until the interval of its percentile is below or above the
-    time; if it still is on both sides, or there is none, it does not do, and that is said.
+    tried; nor is what has not capacity enough for the calls that come. A candidate runs again and
+    again, each time for twice as long and up to 64 times the minutes, until tests decide on which
+    side of the time its percentile is, and on which side of a thousandth its failures
+    (``Run.compare_percentile``): for each candidate they err with a chance of 5 % at most. Where
+    they do not decide, it straddles: it does not do, and that is said.
 
     Args:
         choices: values of fields of parts, as in ``capacity_point``: more is better.
@@ -117,32 +124,26 @@ def _too_bad(
     seed: int,
     costs: Costs | str | Path | None,
 ) -> tuple[str, Run | None]:
-    """Return why a deployment does not do (empty: it does), and the run that says so.
-
-    It runs until the interval of the percentile is on one side of the time that is asked for.
-    """
+    """Return why a deployment does not do (empty: it does), and the run that says so."""
     asked = demand_of(deployment, workload, costs)
     if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > asked.most_per_s:
         return f"{asked.bottleneck}: {asked.at_most}", None
-    longest = LONGER * minutes
-    while True:
-        run = deployment.run(workload, minutes=minutes, seed=seed, costs=costs)
+    for look in range(LOOKS):
+        run = deployment.run(workload, minutes=minutes * 2**look, seed=seed, costs=costs)
         if run.overload:
             return run.overload, run
-        attempts = run.outcomes()
-        if attempts["done"] < (1 - answers.OFTEN) * sum(attempts.values()):
+        failing = run.compare_failures(answers.OFTEN, ERROR_RATE / LOOKS)
+        if failing == "above":
             return "calls are refused, break off or take too long", run
-        median, p99 = (
-            run.percentile(percent, between_s=(run.length_s / 10, run.length_s))
-            for percent in (50, 99)
-        )
-        if median.low_ms > p99_ms:  # known much sooner
-            return f"p50 {median}", run
-        if p99.high_ms <= p99_ms:
+        slow = run.compare_percentile(99, p99_ms, ERROR_RATE / LOOKS)
+        if slow == "above":
+            return f"p99 {_p99(run)}, above {p99_ms:g} ms", run
+        if slow == failing == "below":
             return "", run
-        if p99.low_ms > p99_ms:
-            return f"p99 {p99}", run
-        needs = 1.1 * p99.needs_s / 60 if p99.why_none else 4 * minutes
-        if minutes == longest or not needs < math.inf:
-            return f"p99 {p99}: on neither side of {p99_ms:g} ms in {minutes:g} minutes", run
-        minutes = min(max(2 * minutes, needs), longest)
+    what = "p99" if slow == "unknown" else "the share of failed calls"
+    of = f"{p99_ms:g} ms" if slow == "unknown" else f"{answers.OFTEN:g}"
+    return f"p99 {_p99(run)}: {what} {UNDECIDED} of {of} in {run.length_s / 60:g} minutes", run
+
+
+def _p99(run: Run) -> Percentile:
+    return run.percentile(99, between_s=run.bounds_s())

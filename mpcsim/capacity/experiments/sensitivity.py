@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpcsim.capacity.arrivals import Arrivals, Steady, Users
 from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments.points import MINUTES, with_parts
+from mpcsim.capacity.results.intervals import student
 from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Link, Network
@@ -19,6 +25,10 @@ from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+PARTS: Final = 5
+"""Of a run, for how much a percentile differs from one to the next."""
 
 
 def sensitivity(
@@ -41,7 +51,8 @@ def sensitivity(
     Returns:
         A row for each input, what moves most first: ``input``, ``less_ms`` and ``more_ms`` (the
         percentile with 1 - change and 1 + change of the input), ``moves`` (their difference over
-        the percentile as it is).
+        the percentile as it is), and ``noise`` (half the width of its 95 % interval, from how far
+        it differs between parts of the run): what moves less may not move at all.
 
     Raises:
         Overloaded: the deployment has not enough capacity as it is.
@@ -50,9 +61,13 @@ def sensitivity(
     if not 0 < change < 1:
         raise UsageError(f"change is {change}: between 0 and 1")
 
-    def value(changed: Deployment, work: Workload) -> float:
+    def values(changed: Deployment, work: Workload) -> NDArray[np.float64]:
+        """Return the percentile of the run, and of each of its parts."""
         run = changed.run(work, minutes=minutes, seed=seed, costs=costs)
-        return run.percentile(percent, between_s=(run.length_s / 10, run.length_s)).ms
+        edges = np.linspace(run.length_s / 10, run.length_s, PARTS + 1)
+        parts = [run.edges_s[np.abs(run.edges_s - edge).argmin()] for edge in edges]
+        between = [run.bounds_s(), *pairwise(map(float, parts))]
+        return np.array([run.percentile(percent, between_s=each).ms for each in between])
 
     first = deployment.run(workload, minutes=minutes, seed=seed, costs=costs)
     usual = first.percentile(percent).ms
@@ -60,9 +75,12 @@ def sensitivity(
     inputs = _inputs(deployment, workload)
     for nth, (name, changed) in enumerate(inputs.items()):
         progress((1 + 2 * nth) / (1 + 2 * len(inputs)))
-        less, more = (value(*changed(1 + sign * change)) for sign in (-1, 1))
+        less, more = (values(*changed(1 + sign * change)) for sign in (-1, 1))
+        moves = (more - less) / usual
+        noise = student(PARTS - 1) * float(moves[1:].std(ddof=1)) / math.sqrt(PARTS)
         rows.append(
-            {"input": name, "less_ms": less, "more_ms": more, "moves": (more - less) / usual}
+            {"input": name, "less_ms": less[0], "more_ms": more[0], "moves": moves[0]}
+            | {"noise": noise}
         )
     progress(1.0)
     table = load_pandas().DataFrame(rows)

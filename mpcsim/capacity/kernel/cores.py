@@ -5,7 +5,9 @@ or to another that is free; but sometimes to the core of who woke it, though oth
 somebody computes there whose process has had more of the cores lately, it sometimes goes before
 that; else it waits. Who has had a core for long while others wait for it goes behind them, or one
 of these to a core that is free; and a core that becomes free sometimes takes over one who has
-waited for another. How often is measured (``costs.Scheduling``).
+waited for another, unless it has waited for less than ``hot_ms``: it is left where its caches are,
+though a core is idle (Linux's ``sched_migration_cost_ns``). How often is measured
+(``costs.Scheduling``).
 
 All in a process that hold the interpreter lock are one, and take turns among themselves. A disk
 serves everybody at once.
@@ -21,8 +23,6 @@ from mpcsim.sim.network.tcp.compiled import compiled
 SLICE = 4.0
 """How long somebody keeps a core that others wait for: until the kernel looks (250 times a
 second)."""
-HOT = 0.5
-"""Who has waited for less than this is left where its caches are (Linux's migration cost)."""
 LATELY = 50.0
 """In which a process's share of the cores is forgotten: its time constant."""
 
@@ -321,7 +321,7 @@ def _pulled(place: Record, runners: Record, k: int, now: float) -> int:
     """The first who waits for another core, and has waited for a while; runner ``k``: nobody."""
     other = place.first
     while other != NONE:
-        if not runners[other].computes and now - runners[other].began >= HOT:
+        if not runners[other].computes and now - runners[other].began >= place.hot_ms:
             return int(other)
         other = runners[other].following
     return k

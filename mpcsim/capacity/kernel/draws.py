@@ -28,9 +28,20 @@ def uniform(key: np.uint64) -> float:
 
 
 @compiled
-def quantile(tables: Record, table: int, u: float) -> float:
-    """Of a distribution that is given by its quantiles at equal distances, the ends included."""
-    place = u * (tables.shape[1] - 1)
-    k = int(place)
+def quantile(tables: Record, levels: Record, evens: Record, table: int, u: float) -> float:
+    """Return a quantile of a distribution that is given by some, the ends included."""
+    if evens[table] > 0:
+        place = u * evens[table]
+        k = int(place)
+        low = tables[table, k]
+        return float(low + (place - k) * (tables[table, k + 1] - low))
+    k, above = 0, levels.shape[1] - 1
+    while above - k > 1:
+        middle = (k + above) // 2
+        if levels[table, middle] <= u:
+            k = middle
+        else:
+            above = middle
     low = tables[table, k]
-    return float(low + (place - k) * (tables[table, k + 1] - low))
+    part = (u - levels[table, k]) / (levels[table, above] - levels[table, k])
+    return float(low + part * (tables[table, above] - low))

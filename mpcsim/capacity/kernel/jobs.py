@@ -89,7 +89,9 @@ def _work(
     runner.locks = locks
     u = draws.uniform(draws.mixed(job.key, job.stage))
     runner.left = (
-        draws.quantile(s.tables, stage.table, u) * s.speeds[process.speeds, job.stage] + extra
+        draws.quantile(s.tables, s.levels, s.evens, stage.table, u)
+        * s.speeds[process.speeds, job.stage]
+        + extra
     )
     job.worked += runner.left
     if not on_disk:

@@ -40,6 +40,7 @@ PLACE: Final = np.dtype(
         ("together", np.float64),  # chances: who wakes up goes to the core of who woke it,
         ("ahead", np.float64),  # before who computes there;
         ("takes", np.float64),  # a core that becomes free takes over who waits for another
+        ("hot_ms", np.float64),  # and has for so long
         ("since", np.float64),  # up to then its runners are accounted for
         ("next", np.float64),  # when something happens; infinite: nobody is there
         ("over", np.int64),  # who is through then, or NONE
@@ -154,6 +155,10 @@ class Service(NamedTuple):
     """Of all kinds of jobs, one kind after the other."""
     tables: Record
     """Quantiles of how long stages take."""
+    levels: Record
+    """Of these quantiles, from 0 to 1; what is left of a row is 1."""
+    evens: Record
+    """Distances between the levels of each table, if they are equal; else 0."""
     speeds: Record
     """Factors of these, for processes (rows) and stages."""
     jobs: Record

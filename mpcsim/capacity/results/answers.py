@@ -1,4 +1,8 @@
-"""What one wants to know of a run: is it too much, what breaks first, when is it well again."""
+"""What one wants to know of a run: is it too much, what breaks first, when is it well again.
+
+Each of these statements rests on a test. ``ERROR_RATE`` is the share of runs in which it would be
+made although nothing of the kind is the case.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from mpcsim.capacity import events
-from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Users
+from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -22,10 +27,15 @@ FULL: Final = 0.95
 """Utilisation from which on something counts as full."""
 OFTEN: Final = 0.001
 """Share of the attempts of a window from which on refusals and time-outs count."""
+ERROR_RATE: Final = 0.01
+KINDS: Final = 4
+"""Ways in which calls fail, each of which is tested in each window."""
 GROWING: Final = 0.02
 """Share of the calls that come and are not answered, from which on the queue counts as growing."""
-BY_CHANCE: Final = 3.0
-"""Standard deviations of the number of calls that come, by which it has to grow, too."""
+BY_CHANCE: Final = NormalDist().inv_cdf(1 - ERROR_RATE / 2) * math.sqrt(2 * 1.2)
+"""Standard deviations of the number of calls that come, by which the queue has to grow, too. A
+service that can just do what comes (M/M/1 with a load of 1) has a queue that is a reflected random
+walk: twice the variance of what comes, 1.2 times that in the slope of a line through it."""
 NEAR: Final = 0.7
 """Part of the rate that the demand allows, below which no steady rate is too much."""
 WELL: Final = 1.5
@@ -39,10 +49,10 @@ class Break:
     at_s: float
     what: str
     offered_per_s: float
-    """Attempts that came to an end then."""
+    """Calls that came then."""
 
     def __str__(self) -> str:
-        came = f"when {self.offered_per_s:.3g} calls a second came to an end"
+        came = f"when {self.offered_per_s:.3g} calls a second came"
         return f"{self.what}, from {clock(self.at_s)} on, {came}"
 
 
@@ -53,7 +63,13 @@ def clock(seconds: float) -> str:
 
 
 def overload(run: RunRecord) -> str:
-    """More calls come than are answered, all the time: how many, and why. Empty: it is not so."""
+    """Return how many more calls come than are answered, all the time, and why; empty: they do not,
+    or nobody can tell.
+
+    Near its capacity a queue grows by chance, too, and while something happens it grows for that:
+    so where the demand alone does not decide, windows in which something happens are left out, and
+    the growth has to be more than chance (``BY_CHANCE``).
+    """
     offered = _offered_per_s(run.workload.arrivals)
     if isinstance(run.workload.arrivals, Steady):
         least = NEAR * run.demand.most_per_s  # turns of event loops are not in it
@@ -63,13 +79,17 @@ def overload(run: RunRecord) -> str:
         return ""  # whatever grows, it is not for the rate
     under_way = run.gauges.in_flight[:, 0]
     n = len(under_way)
-    if n < 4:
-        return ""
     later = np.arange(n // 2, n)
+    if offered < run.demand.most_per_s:
+        for begin, end in disturbed_s(run):
+            happens = (run.edges_s[later + 1] > begin) & (run.edges_s[later] < end)
+            later = later[np.flatnonzero(happens)[-1] + 1 :] if happens.any() else later
+    if n < 4 or len(later) < 2:
+        return ""
     middle = (run.edges_s[later] + run.edges_s[later + 1]) / 2
     grows = float(np.polyfit(middle, under_way[later], 1)[0])
-    length = float(run.edges_s[-1] - run.edges_s[n // 2])
-    if grows < GROWING * offered or under_way[-1] < 1.5 * under_way[n // 2]:
+    length = float(run.edges_s[-1] - run.edges_s[later[0]])
+    if grows < GROWING * offered or under_way[-1] < 1.5 * under_way[later[0]]:
         return ""
     if grows * length < BY_CHANCE * math.sqrt(offered * length):
         return ""
@@ -100,11 +120,14 @@ def breaks(run: RunRecord) -> list[Break]:
 
 
 def first_to_break(run: RunRecord) -> str:
-    """In a sentence."""
+    """Return what does not suffice first, or that nothing of the kind is found, in a sentence."""
     if found := breaks(run):
         return f"What breaks first: {found[0]}."
     busy, part = busiest(run)
-    return f"Nothing breaks; what is busiest is the {busy}, {part:.0%} of the time."
+    return (
+        f"No shortage is found (tests err in {ERROR_RATE:.0%} of runs); the busiest is the {busy}, "
+        f"used {part:.0%} of the time."
+    )
 
 
 def busiest(run: RunRecord) -> tuple[str, float]:
@@ -156,28 +179,122 @@ def places(run: RunRecord) -> pd.DataFrame:
 
 
 def _breaks(run: RunRecord) -> Iterator[Break]:
-    lengths = np.diff(run.edges_s)
-    attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
-    offered = attempts.sum(axis=1) / lengths
-
-    def first(bad: np.ndarray, what: str) -> Iterator[Break]:
-        if bad.any():
-            k = int(np.argmax(bad))
-            yield Break(float(run.edges_s[k]), what, float(offered[k]))
-
-    expected = OFTEN * attempts.sum(axis=1)
-    too_many = np.maximum(expected + 3 * np.sqrt(expected), 2)  # not by chance
-    at_limits = run.gauges.limit_refusals.sum(axis=1) * lengths * 1000
-    yield from first(at_limits > too_many, "too many keys are made at a time")
-    at_keys = attempts[:, 1] - at_limits
-    yield from first(at_keys > too_many, "calls are refused because their keys are in use")
-    for column, what in ((2, "callers run out of time"), (3, "calls break off")):
-        yield from first(attempts[:, column] > too_many, what)
-    for name, used in utilisations(run):
-        yield from first(used > FULL, f"the {name} is full")
+    yield from _failures(run)
+    yield from _saturated(run)
+    yield from _waiting(run)
     for part, memory in run.memory_mb.items():
         limit = run.deployment.parts[part].memory_mb
-        yield from first(memory > limit, f"{part} needs more than its {limit:g} MB")
+        if (over := np.flatnonzero(memory > limit)).size:
+            yield _break(run, int(over[0]), f"{part} needs more than its {limit:g} MB")
+
+
+def _break(run: RunRecord, window: int, what: str) -> Break:
+    begin, end = run.edges_s[window : window + 2]
+    came = float(run.collector.windows[window].came.sum())
+    return Break(float(begin), what, came / float(end - begin))
+
+
+def _failures(run: RunRecord) -> Iterator[Break]:
+    """Attempts that fail: more of a window's than ``OFTEN``, which is tested for all windows."""
+    lengths = np.diff(run.edges_s)
+    attempts = np.array([counts.attempts.sum(axis=0) for counts in run.collector.windows])
+    at_limits = run.gauges.limit_refusals.sum(axis=1) * lengths * 1000
+    kinds = {
+        "too many keys are made at a time": at_limits,
+        "calls are refused because their keys are in use": attempts[:, 1] - at_limits,
+        "callers run out of time": attempts[:, 2],
+        "calls break off": attempts[:, 3],
+    }
+    surely = ERROR_RATE / (KINDS * len(attempts))
+    for what, failed in kinds.items():
+        for window, (count, every) in enumerate(zip(failed, attempts.sum(axis=1), strict=True)):
+            if poisson_tail(round(float(count)), OFTEN * float(every)) < surely:
+                yield _break(run, window, what)
+                break
+
+
+def poisson_tail(count: int, mean: float) -> float:
+    """Return the chance that a Poisson variable is not below a count."""
+    if count <= mean or mean <= 0:
+        return float(count <= mean)
+    term = math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
+    total = 0.0
+    while term > 1e-12 * total:
+        total += term
+        count += 1
+        term *= mean / count
+    return total
+
+
+def _saturated(run: RunRecord) -> Iterator[Break]:
+    """Return what is used for more than ``FULL`` of the time in the long run, or is asked for more
+    than it can do, while a burst lasts or all the time."""
+    full = dict(utilisations(run))
+    found: dict[str, int] = {}
+
+    def note(name: str, windows: range) -> None:
+        first = next((k for k in windows if full[name][k] > FULL), None)
+        if first is not None:
+            found[name] = min(first, found.get(name, first))
+
+    settled = run.windows()
+    for name, used in full.items():
+        call_s = run.demand.seconds.get(name, 0.0)
+        length_s = float(run.edges_s[settled.stop] - run.edges_s[settled.start])
+        # What comes is a compound Poisson process: an exponential time of work for each call.
+        chance = math.sqrt(2 * FULL * call_s / length_s) * NormalDist().inv_cdf(1 - ERROR_RATE)
+        if used[settled.start : settled.stop].mean() > FULL + chance:
+            note(name, settled)
+    bottleneck = run.demand.bottleneck
+    if bottleneck in full:
+        if overload(run):
+            note(bottleneck, range(len(full[bottleneck])))
+        for begin, end in _too_high_rates(run):
+            inside = (run.edges_s[:-1] >= begin) & (run.edges_s[1:] <= end)
+            windows = np.flatnonzero(inside)
+            note(bottleneck, range(windows[0], windows[-1] + 1) if windows.size else range(0))
+    for name, window in found.items():
+        yield _break(run, window, f"the {name} is full")
+
+
+def _too_high_rates(run: RunRecord) -> list[tuple[float, float]]:
+    """Return when more calls come than the demand allows, by the workload."""
+    arrivals = run.workload.arrivals
+    if isinstance(arrivals, Users | Times):
+        return []
+    pieces = arrivals.pieces(0.0, run.length_s)
+    return [(begin, end) for begin, end, per_s in pieces if per_s >= run.demand.most_per_s]
+
+
+def _waiting(run: RunRecord) -> Iterator[Break]:
+    """Calls that wait while something happens: in all windows then, more are under way than in any
+    one before, which has a chance of less than ``ERROR_RATE`` among windows that are alike (a rank
+    test; Wilcoxon, 1945). Windows are put together so that they hardly depend on each other."""
+    first = min((events.during_s(each)[0] for each in run.workload.events), default=0.0)
+    memory_s = run.memory_s()
+    if not 0 < first < run.length_s or not memory_s < math.inf:
+        return
+    together = max(1, math.ceil(2 * memory_s / float(run.edges_s[1])))
+    under_way = run.gauges.in_flight[:, 0]
+    before = _batches(
+        under_way[1 : int(np.searchsorted(run.edges_s, first, "right")) - 1], together
+    )
+    for event in run.workload.events:
+        begin, end = events.during_s(event)
+        inside = np.flatnonzero((run.edges_s[:-1] >= begin) & (run.edges_s[1:] <= end))
+        during = _batches(under_way[inside], together)
+        if isinstance(event, events.Reshares) or not before.size or not during.size:
+            continue
+        chance = 1 / math.comb(before.size + during.size, during.size)
+        if chance < ERROR_RATE and during.min() > before.max():
+            what = f"calls wait ({during.max():.3g} under way, {before.mean():.3g} before)"
+            yield _break(run, int(inside[0]), what)
+
+
+def _batches(values: np.ndarray, together: int) -> np.ndarray:
+    """Return the means of so many values at a time."""
+    whole = len(values) // together * together
+    return np.asarray(values[:whole].reshape(-1, together).mean(axis=1))
 
 
 def recovered_s(run: RunRecord, over_s: float) -> float:

@@ -4,9 +4,9 @@ the calls."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,18 +52,43 @@ class Gauges(NamedTuple):
 
 @dataclass
 class Counts:
-    """A window's calls, by operation."""
+    """Calls of a window, by operation: those that ended in it, and what became of those that came
+    in it."""
 
     attempts: NDArray[np.int64]
-    """By ``OUTCOMES``: operations x outcomes."""
+    """Attempts that ended, by ``OUTCOMES``: operations x outcomes."""
     ended: NDArray[np.int64]
-    """Calls that are over, well or not: operations."""
+    """Calls that ended, well or not: operations."""
     done: NDArray[np.int64]
-    """Calls that succeeded."""
+    """Calls that succeeded, of these."""
     parts_ms: Floats
     """Sums over these, by ``PARTS``: operations x parts."""
+    outcomes: NDArray[np.int64]
+    """Calls that came, by how their last attempt ended (``OUTCOMES``): operations x outcomes."""
     latency: list[Sketch]
-    """Of these, by operation."""
+    """Times of the calls that came and succeeded, by operation."""
+    under_way: list[Sketch]
+    """Times so far of the calls that came and were not over when the run ended, by operation."""
+
+    @classmethod
+    def none(cls, operations: int) -> Counts:
+        """Counts of no calls."""
+        by_outcome = (operations, len(OUTCOMES))
+        return cls(
+            np.zeros(by_outcome, np.int64),
+            np.zeros(operations, np.int64),
+            np.zeros(operations, np.int64),
+            np.zeros((operations, len(PARTS))),
+            np.zeros(by_outcome, np.int64),
+            [Sketch() for _ in range(operations)],
+            [Sketch() for _ in range(operations)],
+        )
+
+    @property
+    def came(self) -> NDArray[np.int64]:
+        """Calls that came: operations."""
+        under_way = np.array([sketch.count for sketch in self.under_way], np.int64)
+        return np.asarray(self.outcomes.sum(axis=1) + under_way)
 
 
 class Collector:
@@ -93,7 +118,8 @@ class Collector:
         """The present window is over; all of its rows have been taken."""
         rows = np.concatenate(self._open) if self._open else np.empty((0, kernel.COLUMNS))
         self._open.clear()
-        self.windows.append(self._counted(rows))
+        self._count_ended(rows)
+        self._count_came(rows)
         self._snapshots.append(_snapshot(drive))
         calls = drive.calls.calls
         waiting = calls[(calls["number"] != kernel.NONE) & (calls["waited_for"] == 1)]
@@ -101,36 +127,81 @@ class Collector:
         self.spent_ms += still - self._still_ms
         self._still_ms = still
 
-    def _counted(self, rows: Floats) -> Counts:
+    def finish(self, drive: Drive) -> None:
+        """Count what became of the calls that came before the last window's end: rows taken since
+        then, and calls that are still under way."""
+        end = self.edges_ms[-1]
+        rows = np.concatenate(self._open) if self._open else np.empty((0, kernel.COLUMNS))
+        self._open.clear()
+        self._count_came(rows[rows[:, kernel.DUE] < end])
+        waiting = pending(drive)
+        waiting = waiting[waiting["due"] < end]
+        for window, operation, of_it in self._by_arrival(waiting["due"], waiting["operation"]):
+            times = float(drive.state["now"]) - waiting["due"][of_it]
+            self.windows[window].under_way[operation].add(times)
+
+    def is_complete(self, drive: Drive) -> bool:
+        """Return whether every call that came before the last window's end is over."""
+        return not (pending(drive)["due"] < self.edges_ms[-1]).any()
+
+    def _count_came(self, rows: Floats) -> None:
+        """Count calls that are over in the windows in which they came."""
+        rows = rows[rows[:, kernel.FINAL] == 1]
+        outcome = rows[:, kernel.OUTCOME].astype(np.int64)
+        operations = rows[:, kernel.OPERATION_OF].astype(np.int64)
+        for window, operation, of_it in self._by_arrival(rows[:, kernel.DUE], operations):
+            counts = self.windows[window]
+            counts.outcomes[operation] += np.bincount(outcome[of_it], minlength=len(OUTCOMES))
+            well = rows[of_it & (outcome == kernel.DONE)]
+            counts.latency[operation].add(latencies(well))
+
+    def _by_arrival(
+        self, due: Floats, operations: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.bool_]]]:
+        """Window and operation of calls, and which calls they are."""
+        last = len(self.windows) - 1
+        found = np.clip(np.searchsorted(self.edges_ms, due, "right") - 1, 0, last)
+        for window in np.unique(found).tolist():
+            for operation in range(len(self.operations)):
+                yield window, operation, (found == window) & (operations == operation)
+
+    def _count_ended(self, rows: Floats) -> None:
         n = len(self.operations)
+        counts = Counts.none(n)
+        self.windows.append(counts)
         self.spent_ms += float((rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum())
         operation = rows[:, kernel.OPERATION_OF].astype(np.int64)
         outcome = rows[:, kernel.OUTCOME].astype(np.int64)
-        attempts = np.zeros((n, len(OUTCOMES)), np.int64)
-        np.add.at(attempts, (operation, outcome), 1)
+        np.add.at(counts.attempts, (operation, outcome), 1)
         final = rows[:, kernel.FINAL] == 1
-        ended = np.bincount(operation[final], minlength=n)
+        counts.ended += np.bincount(operation[final], minlength=n)
         well = final & (outcome == kernel.DONE)
-        done = np.bincount(operation[well], minlength=n)
-        parts = np.zeros((n, len(PARTS)))
-        sketches = []
+        counts.done += np.bincount(operation[well], minlength=n)
         for k in range(n):
             of_it = rows[well & (operation == k)]
             took, made_of = latencies(of_it), parts_of(of_it)
-            parts[k] = made_of.sum(axis=0)
-            sketch = Sketch()
-            sketch.add(took)
-            sketches.append(sketch)
+            counts.parts_ms[k] = made_of.sum(axis=0)
             classes = class_of(took)
             np.add.at(self.made_of[k, :, 0], classes, 1)
             np.add.at(self.made_of[k, :, 1:], classes, made_of)
-        return Counts(attempts, ended, done, parts, sketches)
 
     def gauges(self) -> Gauges:
         """Of all windows."""
         lengths = np.diff(self.edges_ms)[: len(self._snapshots), None]
         sums = Gauges(*(np.array(each) for each in zip(*self._snapshots, strict=True)))
         return Gauges(*(np.diff(each, axis=0, prepend=0.0) / lengths for each in sums))
+
+
+def pending(drive: Drive) -> NDArray[Any]:
+    """Return the orders that callers have given, or will give, and that are not over."""
+    orders = drive.calls.orders
+    known = np.ones(len(orders), bool)
+    free = int(drive.state["free_order"])
+    while free != kernel.NONE:
+        known[free] = False
+        free = int(orders["following"][free])
+    found: NDArray[Any] = orders[known]
+    return found
 
 
 def class_of(took_ms: Floats) -> NDArray[np.int64]:

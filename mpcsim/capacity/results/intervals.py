@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,10 @@ WIDEST: Final = 0.75
 """Error of the share of calls beyond the percentile, relative to that."""
 
 
+Comparison = Literal["below", "above", "unknown"]
+"""On which side of a bound something is, or that a run does not decide it."""
+
+
 class Interval(NamedTuple):
     """Between which times a percentile is; or why nobody can tell, and how long a run could."""
 
@@ -45,9 +49,10 @@ class Interval(NamedTuple):
     """Seconds that are asked about, in a run that would have one."""
 
 
-def student(degrees: int) -> float:
-    """Return the quantile of Student's t for ``CONFIDENCE`` (Abramowitz and Stegun, 26.7.5)."""
-    z, v = NormalDist().inv_cdf((1 + CONFIDENCE) / 2), float(degrees)
+def student(degrees: int, error: float = (1 - CONFIDENCE) / 2) -> float:
+    """Return what Student's t is above with a chance of ``error`` (Abramowitz and Stegun,
+    26.7.5)."""
+    z, v = NormalDist().inv_cdf(1 - error), float(degrees)
     return (
         z
         + (z**3 + z) / (4 * v)
@@ -103,13 +108,64 @@ def _none(why: str, needs_s: float = math.nan) -> Interval:
     return Interval(0.0, math.inf, why, needs_s)
 
 
-def _error(counts: np.ndarray, beyond: np.ndarray) -> float:
-    """Return the half width of the interval of how many calls are beyond a time."""
+def compare_share(
+    counts: np.ndarray,
+    beyond: np.ndarray,
+    share: float,
+    *,
+    length_s: float,
+    memory_s: float,
+    error: float,
+) -> Comparison:
+    """Return on which side of a share the chance is that a call is beyond something.
+
+    Two one-sided tests have to agree. One is binomial, of as many independent calls as these are
+    worth: the variance of a mean over time is at most that of independent calls times
+    1 + 2 * rate * memory, if ``memory_s`` is the relaxation time of the queue (Aldous and Fill,
+    *Reversible Markov Chains*, 4.2); it needs no slow call to have been seen. The other is
+    Student's, of batches of windows, for whatever else makes calls alike.
+
+    Args:
+        counts: calls of each window, which are equally long; ``beyond``: of these, how many are.
+        error: the chance that ``below`` or ``above`` is wrong.
+    """
+    every, found = float(counts.sum()), float(beyond.sum())
+    if not every or not memory_s < math.inf:
+        return "unknown"
+    worth = 1 / (1 + 2 * memory_s * every / length_s)
+    width = _error(counts, beyond, error) if len(counts) >= FEWEST else math.inf
+    calls = math.floor(every * worth)
+    if found + width < share * every:
+        at_most = binomial_at_most(math.ceil(found * worth), calls, share)
+        return "below" if at_most < error else "unknown"
+    if found - width > share * every:
+        fewer = math.floor(found * worth) - 1
+        at_least = 1 - binomial_at_most(fewer, calls, share) if fewer >= 0 else 1.0
+        return "above" if at_least < error else "unknown"
+    return "unknown"
+
+
+def binomial_at_most(count: int, calls: int, share: float) -> float:
+    """Return the chance that at most so many of independent calls are beyond something."""
+    if count >= calls:
+        return 1.0
+    of = math.lgamma(calls + 1)
+    terms = (
+        of - math.lgamma(k + 1) - math.lgamma(calls - k + 1) + k * math.log(share)
+        + (calls - k) * math.log1p(-share)
+        for k in range(count + 1)
+    )  # fmt: skip
+    return min(1.0, math.fsum(map(math.exp, terms)))
+
+
+def _error(counts: np.ndarray, beyond: np.ndarray, error: float = (1 - CONFIDENCE) / 2) -> float:
+    """Return the half width of the interval of how many calls are beyond a time; each of its ends
+    is wrong with a chance of ``error``."""
     off = beyond - beyond.sum() / counts.sum() * counts
     widths = []
     for size in SMALLEST:
         batches = len(off) // size
         sums = np.array([part.sum() for part in np.array_split(off, batches)])
         spread = math.sqrt(batches / (batches - 1) * float((sums**2).sum()))
-        widths.append(student(batches - 1) * spread)
+        widths.append(student(batches - 1, error) * spread)
     return max(widths)

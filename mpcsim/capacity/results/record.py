@@ -19,13 +19,19 @@ from mpcsim.capacity.results.collecting import (
     Floats,
     Gauges,
 )
-from mpcsim.capacity.results.intervals import forgets_s, interval
+from mpcsim.capacity.results.intervals import (
+    Comparison,
+    Interval,
+    compare_share,
+    forgets_s,
+    interval,
+)
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driving import Kept
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.sketch import ERROR, Sketch
 from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:
@@ -45,10 +51,20 @@ class Percentile:
     needs_s: float = math.nan
     """Length of a run that would have an interval, if that can be told."""
     gave_up: float = 0.0
-    """Share of the calls that did not succeed: the percentile is of those that did."""
+    """Share of the calls that ended without success: the percentile is of the others."""
+    timed_out: float = 0.0
+    """Share of the calls whose callers ran out of time; they are part of ``gave_up``."""
+    at_least: bool = False
+    """Whether calls that are still under way at the end decide: their times are longer."""
+    under_way: int = 0
+    """Calls that are still under way at the end; they count with their times so far."""
+    between_s: tuple[float, float] = (0.0, math.inf)
+    """Part of the run in which the calls came: whole windows."""
+    asked_s: tuple[float, float] | None = None
+    """Part of the run that was asked about, where it is another one."""
 
     def __str__(self) -> str:
-        text = f"{self.ms:,.1f} ms"
+        text = f"at least {self.ms:,.1f} ms" if self.at_least else f"{self.ms:,.1f} ms"
         if self.why_none:
             text += f" (no interval: {self.why_none}"
             if not math.isnan(self.needs_s):
@@ -56,7 +72,14 @@ class Percentile:
             text += ")"
         else:
             text += f" ({self.low_ms:,.1f} to {self.high_ms:,.1f})"
-        return text + (f" of those that succeeded: {self.gave_up:.1%} did not" * (self.gave_up > 0))
+        if self.gave_up > 0:
+            text += f" of those that succeeded: {self.gave_up:.1%} did not"
+            if self.timed_out > 0:
+                text += f", {self.timed_out:.1%} timed out"
+        if self.asked_s:
+            first, last = self.between_s
+            text += f", of calls that came from {first:g} s to {last:g} s"
+        return text
 
 
 def _rounded(seconds: float) -> str:
@@ -65,6 +88,14 @@ def _rounded(seconds: float) -> str:
         return f"{math.ceil(seconds)} s"
     minutes = math.ceil(seconds / 60)
     return f"{minutes} minutes" if minutes <= 90 else f"{math.ceil(minutes / 60):,} hours"
+
+
+def _longest(over: Sketch, under_way: int, share: float) -> float:
+    """Return the percentile if the calls that are under way took for ever."""
+    rank = share * (over.count + under_way - 1)
+    if not rank <= over.count - 1:
+        return math.inf
+    return over.quantile(rank / (over.count - 1)) if over.count > 1 else over.greatest
 
 
 @dataclass(frozen=True)
@@ -88,7 +119,9 @@ class RunRecord:
     """A workload on a deployment, for a while: what was measured. ``Run`` says what it means.
 
     Times are seconds since the beginning; ``between_s`` is the part that is asked about, by default
-    all but the first tenth, in which the service gets going.
+    all but the first tenth, in which the service gets going. A run is kept in windows: answers are
+    about those that lie in this part (``bounds_s``). Percentiles are of the calls that came then,
+    rates of answers and outcomes of attempts are about what ended then.
     """
 
     deployment: Model
@@ -134,6 +167,15 @@ class RunRecord:
             raise UsageError(f"no window of the run lies between {first:g} s and {last:g} s")
         return range(inside[0], inside[-1] + 1)
 
+    def bounds_s(self, between_s: tuple[float, float] | None = None) -> tuple[float, float]:
+        """Return the part of the run that an answer is about: whole windows of what was asked for.
+
+        Raises:
+            UsageError: no window lies in it.
+        """
+        windows = self.windows(between_s)
+        return float(self.edges_s[windows.start]), float(self.edges_s[windows.stop])
+
     def _chosen(self, operation: str | None) -> range | tuple[int]:
         if operation is None:
             return range(len(self.operations))
@@ -141,11 +183,22 @@ class RunRecord:
             raise UsageError(unknown("operation", operation, self.operations))
         return (self.operations.index(operation),)
 
-    def _sketch(self, windows: range, operation: str | None) -> Sketch:
+    def _sketch(
+        self, windows: range, operation: str | None, *, under_way: bool | None = False
+    ) -> Sketch:
+        """Return the times of calls that came in some windows.
+
+        Args:
+            under_way: those that are over (False), those so far of the others, or all (None).
+        """
         merged = Sketch()
         for k in windows:
+            counts = self.collector.windows[k]
             for number in self._chosen(operation):
-                merged.merge(self.collector.windows[k].latency[number])
+                if not under_way:
+                    merged.merge(counts.latency[number])
+                if under_way is not False:
+                    merged.merge(counts.under_way[number])
         return merged
 
     # ------------------------------------------------------------------ latencies
@@ -156,44 +209,92 @@ class RunRecord:
         operation: str | None = None,
         between_s: tuple[float, float] | None = None,
     ) -> Percentile:
-        """The time within which so many of the calls that succeeded did. They count from when they
-        were due, earlier attempts included.
+        """Return the time within which so many of the calls that came then, and did not fail,
+        succeeded. They count from when they were due, earlier attempts included.
 
-        The interval comes from batches of windows, so that calls need not be independent of each
-        other (``mpcsim.capacity.results.intervals``); where the run is too short, there is none.
+        A run goes on for a while after its end, so that these calls come to theirs. Those that are
+        still under way then count with their times so far; where that decides, the percentile is
+        ``at_least`` so long. The interval comes from batches of windows, so that calls need not be
+        independent of each other (``mpcsim.capacity.results.intervals``); where the run is too
+        short, there is none.
 
         Raises:
             UsageError: no such operation, part, or percentile; or no call succeeded.
         """
         windows = self.windows(between_s)
-        whole = self._sketch(windows, operation)
+        share, bounds_s = percent / 100, self.bounds_s(between_s)
+        over = self._sketch(windows, operation)
+        whole = self._sketch(windows, operation, under_way=None)
         if not whole.count:
-            raise UsageError("no call succeeded in this part of the run")
-        at = whole.quantile(percent / 100)
-        length_s = float(self.edges_s[windows.stop] - self.edges_s[windows.start])
+            raise UsageError("no call of this part of the run succeeded")
+        at = whole.quantile(share)
+        under_way = whole.count - over.count
+        at_least = under_way > 0 and at < (1 - 2 * ERROR) * _longest(over, under_way, share)
+        length_s = bounds_s[1] - bounds_s[0]
         found = interval(
-            [self._sketch(range(k, k + 1), operation) for k in windows],
-            percent / 100,
+            [self._sketch(range(k, k + 1), operation, under_way=None) for k in windows],
+            share,
             length_s=length_s,
-            memory_s=self._memory_s(windows),
+            memory_s=self.memory_s(between_s),
         )
-        chosen = list(self._chosen(operation))
-        ended, done = (
-            sum(int(getattr(self.collector.windows[k], name)[chosen].sum()) for k in windows)
-            for name in ("ended", "done")
-        )
+        if at_least:
+            found = Interval(at, math.inf, f"{under_way:,} calls are still under way")
+        shares = self._outcomes_of_calls(windows, operation)
+        moved = between_s is not None and bounds_s != tuple(between_s)
         return Percentile(
             at,
             found.low_ms,
             found.high_ms,
             found.why_none,
             found.needs_s * self.length_s / length_s,
-            1 - done / ended if ended else 0.0,
+            1 - shares["done"],
+            shares["timed out"],
+            at_least,
+            under_way,
+            bounds_s,
+            between_s if moved else None,
         )
 
-    def _memory_s(self, windows: range) -> float:
-        """Return how long what happens depends on what happened before."""
-        begin, end = float(self.edges_s[windows.start]), float(self.edges_s[windows.stop])
+    def compare_percentile(self, percent: float, ms: float, error: float = 0.05) -> Comparison:
+        """Return on which side of a time a percentile is, or that the run does not decide it.
+
+        A percentile far below the time takes fewer calls to be known there than an interval does:
+        some 300 independent ones for p99, none of which is slower.
+
+        Args:
+            error: the chance that ``below`` or ``above`` is wrong.
+        """
+        windows = self.windows()
+        sketches = [self._sketch(range(k, k + 1), None, under_way=None) for k in windows]
+        counts = np.array([sketch.count for sketch in sketches], float)
+        slower = [each.count * (1 - each.rank(ms)) if each.count else 0.0 for each in sketches]
+        return self._compare(counts, np.array(slower), 1 - percent / 100, error)
+
+    def compare_failures(self, share: float, error: float = 0.05) -> Comparison:
+        """Return on which side of a share the failed calls are, as ``compare_percentile``."""
+        outcomes = [self.collector.windows[k].outcomes.sum(axis=0) for k in self.windows()]
+        counts = np.array([each.sum() for each in outcomes], float)
+        failed = np.array([each[1:].sum() for each in outcomes], float)
+        return self._compare(counts, failed, share, error)
+
+    def _compare(self, counts: Floats, beyond: Floats, share: float, error: float) -> Comparison:
+        begin, end = self.bounds_s()
+        return compare_share(
+            counts, beyond, share, length_s=end - begin, memory_s=self.memory_s(), error=error
+        )
+
+    def _outcomes_of_calls(self, windows: range, operation: str | None) -> dict[str, float]:
+        """Return the shares of how calls ended that came in some windows and are over."""
+        chosen = list(self._chosen(operation))
+        counts = sum(self.collector.windows[k].outcomes[chosen].sum(axis=0) for k in windows)
+        every = float(np.sum(counts))
+        if not every:
+            return dict(zip(OUTCOMES, (1.0, 0.0, 0.0, 0.0), strict=True))
+        return dict(zip(OUTCOMES, map(float, np.asarray(counts) / every), strict=True))
+
+    def memory_s(self, between_s: tuple[float, float] | None = None) -> float:
+        """Return how long what happens depends on what happened before; infinite: for ever."""
+        windows, (begin, end) = self.windows(between_s), self.bounds_s(between_s)
         arrivals = self.workload.arrivals
         ended = sum(int(self.collector.windows[k].ended.sum()) for k in windows) / (end - begin)
         if isinstance(arrivals, Users):  # a round of theirs
@@ -215,6 +316,15 @@ class RunRecord:
         done = sum(int(self.collector.windows[k].done.sum()) for k in windows)
         return done / float(self.edges_s[windows.stop] - self.edges_s[windows.start])
 
+    def offered_per_s(
+        self, between_s: tuple[float, float] | None = None, operation: str | None = None
+    ) -> float:
+        """Return the rate at which calls came, whatever became of them."""
+        windows, (begin, end) = self.windows(between_s), self.bounds_s(between_s)
+        chosen = list(self._chosen(operation))
+        came = sum(int(self.collector.windows[k].came[chosen].sum()) for k in windows)
+        return came / (end - begin)
+
     def ended_per_s(
         self, between_s: tuple[float, float] | None = None, operation: str | None = None
     ) -> float:
@@ -227,10 +337,11 @@ class RunRecord:
     def goodput_per_s(
         self, deadline_ms: float, between_s: tuple[float, float] | None = None
     ) -> float:
-        """Calls that succeeded within a time, a second."""
-        windows = self.windows(between_s)
+        """Return the rate of calls that came then and succeeded within a time."""
+        windows, (begin, end) = self.windows(between_s), self.bounds_s(between_s)
         sketch = self._sketch(windows, None)
-        return self.throughput_per_s(between_s) * (sketch.rank(deadline_ms) if sketch.count else 0)
+        in_time = sketch.count * sketch.rank(deadline_ms) if sketch.count else 0.0
+        return in_time / (end - begin)
 
     def made_of(self, slowest: float = 1.0, operation: str | None = None) -> dict[str, float]:
         """What the time of calls that succeeded went into, on average, by ``PARTS``. Milliseconds.
@@ -262,8 +373,12 @@ class RunRecord:
         return Little(under_way, float(spent / lengths.sum()))
 
     def percentiles_over_time(self, percent: float, operation: str | None = None) -> Floats:
-        """One for each window, in milliseconds; nan where no call succeeded."""
-        sketches = [self._sketch(range(k, k + 1), operation) for k in range(len(self.edges_s) - 1)]
+        """Return a percentile for each window, in milliseconds, of the calls that came in it, those
+        under way at the end with their times so far; nan where none succeeds."""
+        sketches = [
+            self._sketch(range(k, k + 1), operation, under_way=None)
+            for k in range(len(self.edges_s) - 1)
+        ]
         return np.array(
             [each.quantile(percent / 100) if each.count else math.nan for each in sketches]
         )
@@ -282,7 +397,8 @@ class RunRecord:
     # ------------------------------------------------------------------ shown
 
     def table(self) -> pd.DataFrame:
-        """A row for each window and operation, tidy; needs pandas."""
+        """Return a row for each window and operation, tidy; needs pandas. Percentiles are of the
+        calls that ``came`` and succeeded, all else is about what ended."""
         rows: list[dict[str, Any]] = []
         for k, counts in enumerate(self.collector.windows):
             begin, end = self.edges_s[k], self.edges_s[k + 1]
@@ -291,6 +407,7 @@ class RunRecord:
                 row = {"begin_s": begin, "end_s": end, "operation": name}
                 row |= dict(zip(OUTCOMES, map(int, counts.attempts[number]), strict=True))
                 row["ended"] = int(counts.ended[number])
+                row["came"] = int(counts.came[number])
                 for percent in (50, 95, 99):
                     value = sketch.quantile(percent / 100) if sketch.count else math.nan
                     row[f"p{percent}_ms"] = value

@@ -93,6 +93,8 @@ class Layout:
             *machines.records(),
             texts.stages,
             texts.tables,
+            texts.levels,
+            texts.evens,
             machines.speeds(texts.stages),
             chained(kernel.JOB, room),
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import KINDS, LATER, Costs
+from mpcsim.capacity.costs import KINDS, LATER, Costs, Stage
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.simulation.shape import END_OF, Shape
@@ -25,6 +25,8 @@ class Written(NamedTuple):
     lists: NDArray[np.int64]
     stages: NDArray[Any]
     tables: NDArray[np.float64]
+    levels: NDArray[np.float64]
+    evens: NDArray[np.int64]
 
 
 class Links:
@@ -67,7 +69,7 @@ def written(
     messages: list[dict[str, float]] = []
     lists: list[int] = []
     stages: list[tuple[int, int]] = []
-    tables: list[tuple[float, ...]] = []
+    tables: list[Stage] = []
     for number, shape in enumerate(shapes):
         name = shape.operation.name
         first_step, first_message = len(steps), len(messages)
@@ -79,7 +81,7 @@ def written(
             for stage in every:
                 kind = kernel.LOOP if stage.kind == LATER else KINDS.index(stage.kind)
                 stages.append((kind, len(tables)))
-                tables.append(stage.quantiles_ms)
+                tables.append(stage)
             senders = [first_step + n for n, step in enumerate(shape.steps) if k in step.sends]
             waiting = [first_step + n for n, step in enumerate(shape.steps) if k in step.needs]
             messages.append(
@@ -132,5 +134,20 @@ def written(
         records,
         np.array(lists, np.int64),
         np.array(stages, kernel.STAGE),
-        np.array(tables),
+        *_tables(tables),
     )
+
+
+def _tables(
+    stages: Sequence[Stage],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return quantiles, their levels, and how many equal distances these have, or 0."""
+    most = max((len(stage.quantiles_ms) for stage in stages), default=2)
+    rows = [
+        np.pad(np.array([stage.quantiles_ms, stage.at_levels]), ((0, 0), (0, more)), "edge")
+        for stage in stages
+        for more in [most - len(stage.quantiles_ms)]
+    ]
+    both = np.array(rows).reshape(len(rows), 2, most)
+    evens = [0 if stage.levels else len(stage.quantiles_ms) - 1 for stage in stages]
+    return both[:, 0].copy(), both[:, 1].copy(), np.array(evens, np.int64)
