@@ -116,6 +116,7 @@ def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
         at = replay.percentiles(PERCENTS)
         found["replay"] = {
             "samples": replay.samples,
+            "failed": replay.failed,
             "mean_ms": replay.mean_ms,
             **{f"p{percent:g}_ms": ms for percent, ms in at.items()},
         }
