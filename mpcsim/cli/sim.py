@@ -61,6 +61,8 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run it; status 1 unless everything completed and is valid."""
+    if options.approximate and not options.samples:
+        raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
     what = scenario(options.scenario)
     results = play(what)
     replays = [

@@ -196,7 +196,7 @@ def test_a_link_that_is_bad_for_a_while() -> None:
     assert described(loss) == "25.00% in bursts of 100 ms"
     two = Connection(overhead_bytes=0, pool=2)
     network = row(two, mbit_per_s=math.inf, loss=loss, back_loss=0.0)
-    for apart in (0.0, 30.0, 100.0, 250.0)  # less than the time-out:
+    for apart in (0.0, 30.0, 100.0, 250.0):  # less than the time-out
         costs = Declared({("toy", "say"): apart, ("toy", "hear"): 0.0})
         found = graph(2).replay(network, samples, seed=4, costs=costs)
         clear = float(np.mean(found.finished_ms <= 2 * apart + 40 + 1e-6))

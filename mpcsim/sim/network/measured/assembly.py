@@ -111,6 +111,9 @@ def assemble(
     """
     by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
     at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
+    needed = any(None in (fit.series.mbit_per_s, fit.series.back_mbit_per_s) for fit in fits)
+    if mbit_per_s is not None and not needed:
+        raise UsageError(f"mbit_per_s is {mbit_per_s}: the measurement has the rate of both ways")
     links: list[Link] = []
     used: dict[int, Fit] = {}
     assumed: list[str] = []

@@ -37,7 +37,7 @@ def failure(line: Line) -> Arrival:
 
 @pytest.mark.parametrize("profile", SYN_MS)
 def test_a_connection_that_nobody_answers(profile: str) -> None:
-    line = Line(plain(profile, cold=True), loss=NOTHING_COMES)  # type: ignore[arg-type]
+    line = Line(plain(profile, cold=True), loss=NOTHING_COMES)
     line.send(0.0, 100)
     assert failure(line).at_ms == pytest.approx(SYN_MS[profile])
 
@@ -49,7 +49,7 @@ def test_a_connection_that_nobody_answers(profile: str) -> None:
     [("linux", 924_600, 924_600 + 121_000), ("ns3", 240 * (2**7 - 1), 240 * (2**7 - 1))],
 )
 def test_data_that_nobody_acknowledges(profile: str, least: float, most: float) -> None:
-    line = Line(plain(profile), loss=NOTHING_COMES)  # type: ignore[arg-type]
+    line = Line(plain(profile), loss=NOTHING_COMES)
     numbers = {line.send(0.0, 100), line.send(0.0, 100)}
     first, second = failure(line), failure(line)
     assert least <= first.at_ms == second.at_ms <= most
@@ -60,7 +60,7 @@ def test_data_that_nobody_acknowledges(profile: str, least: float, most: float) 
 
 def test_what_is_sent_next_opens_it_anew() -> None:
     """80 ms for SYN and SYN-ACK, 40 for the message."""
-    line = Line(plain("ns3"), loss=GilbertElliott(1.0, 1e-12))  # type: ignore[arg-type]
+    line = Line(plain("ns3"), loss=GilbertElliott(1.0, 1e-12))
     line.send(0.0, 100)
     line.now = failure(line).at_ms
     line.traffic._records.links["wire"]["bad_loss"] = 0.0
