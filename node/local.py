@@ -231,6 +231,7 @@ class LocalService:
             return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")
 
         options = replace(options, rng=rng("gateway"), clock=clock, timer=clock, now=now)
+        self._timeouts_s = settings.gateway_timeout_s, options.link_timeout_s
         self.gateway = open_gateway(folder, options)
         self._gateway_asgi = httpx.ASGITransport(self.gateway.app, raise_app_exceptions=False)
         apps = []
@@ -385,7 +386,7 @@ class LocalService:
             UsageError: bad number of runs; the service's clock is real, or its computing takes
                 time, or it streams; the call fails; no graph fits all runs.
         """
-        return calls.graph(name, self.runs(call, runs))
+        return calls.graph(name, self.runs(call, runs), self._timeouts_s)
 
     def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[Run]:
         """What a call sends, and when, in ``runs`` runs after a first that does not count: see

@@ -144,6 +144,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
         raise UsageError("--site: a pair has two of them: --site=client --site=gateway")
     if options.mbit is not None and not 0 < options.mbit < float("inf"):
         raise UsageError(f"--mbit is {options.mbit}: not above 0, or not finite")
+    roles = [role for role in assembly.ROLES if getattr(options, role) is not None]
+    if options.mbit is not None and options.output is None and not roles:
+        raise UsageError(f"--mbit: of a network, and none is made: --output=NET{SUFFIX}")
 
 
 def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:

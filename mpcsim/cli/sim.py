@@ -61,6 +61,8 @@ def add(subparsers: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run it; status 1 unless everything completed and is valid."""
+    if options.approximate and not options.samples:
+        raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
     what = scenario(options.scenario)
     results = play(what)
     replays = [
@@ -116,6 +118,7 @@ def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
         at = replay.percentiles(PERCENTS)
         found["replay"] = {
             "samples": replay.samples,
+            "failed": replay.failed,
             "mean_ms": replay.mean_ms,
             **{f"p{percent:g}_ms": ms for percent, ms in at.items()},
         }

@@ -43,7 +43,7 @@ from mpcsim.party_events import Ignored
 from mpcsim.protocol import Definition, Round
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
+from mpcsim.sim.network.losses import described, mean_loss
 from mpcsim.sim.network.topology import Link, Network
 from mpcsim.sim.run.observe import Opened, Recording
 from mpcsim.sim.trace import Trace
@@ -440,7 +440,7 @@ def _numbers(link: Link) -> LinkNumbers:
 def _distributions(link: Link) -> str:
     """What the numbers of a link do not say."""
     said = [str(link.latency)]
-    if isinstance(link.loss, GilbertElliott):
+    if not isinstance(link.loss, int | float):
         said.append(f"loss {link.loss}")
     back = []
     if link.back_latency is not None:

@@ -22,7 +22,7 @@ from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.party_events import StepFinished, StepStarted
 from mpcsim.protocol import Definition, Done, Output, Party, Send, Waiting
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import GilbertElliott, mean_loss
+from mpcsim.sim.network.losses import Loss, mean_loss
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import wire_bytes
 from mpcsim.sim.network.transport import Connection
@@ -309,16 +309,10 @@ def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
     return latency if factor == 1 else latency.scaled(factor)
 
 
-def _lossier(
-    loss: float | GilbertElliott, first: float | GilbertElliott, to: float
-) -> float | GilbertElliott:
+def _lossier(loss: Loss, first: Loss, to: float) -> Loss:
     """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
     own = mean_loss(first)
     if to == own:
         return loss
     wanted = min(mean_loss(loss) * (to / own), MOST_LOSS) if own > 0 else to
-    if not isinstance(loss, GilbertElliott) or not loss.good_loss < wanted < loss.bad_loss:
-        return wanted
-    bad_share = (wanted - loss.good_loss) / (loss.bad_loss - loss.good_loss)
-    to_bad = bad_share / (1 - bad_share) * loss.to_good
-    return replace(loss, to_bad=to_bad) if to_bad <= 1 else wanted
+    return wanted if isinstance(loss, int | float) else loss.with_mean(wanted)

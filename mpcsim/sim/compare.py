@@ -58,7 +58,7 @@ class Comparison:
                 "name": name,
                 "scope": run.scope,
                 "n": _number(run),
-                "failed": run.failed if isinstance(run, CallTimes) else 0,
+                "failed": run.failed,
                 **{f"{measure}_ms": ms for measure, ms in found[name].items()},
                 "difference_ms": {
                     measure: _minus(ms, base[measure]) for measure, ms in found[name].items()
@@ -216,7 +216,7 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
 
 
 def _number(run: Times) -> int:
-    return run.samples if isinstance(run, Finishes) else len(run.times_ms)
+    return run.samples - run.failed if isinstance(run, Finishes) else len(run.times_ms)
 
 
 def _curve(run: Times) -> NDArray[np.float64]:

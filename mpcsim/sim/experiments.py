@@ -112,7 +112,8 @@ def replay_point(
         samples: and ``approximate``, as of ``MessageGraph.replay``.
 
     Returns:
-        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``; ``samples``; the ``scope`` of the times.
+        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``, of those that did not fail; ``samples``;
+        ``failed``, the share of them that did; the ``scope`` of the times.
 
     Raises:
         UsageError: bad network, or as for ``MessageGraph.replay``.
@@ -124,6 +125,7 @@ def replay_point(
         "mean_ms": found.mean_ms,
         **{f"p{percent}_ms": ms for percent, ms in at.items()},
         "samples": found.samples,
+        "failed": found.failed / found.samples,
         "scope": found.scope,
     }
 

@@ -343,6 +343,7 @@ class _Body:
         self._held = bytearray()
         self._under_way = 0
         self._all_there = asyncio.Event()
+        self._failed = False
         self._size = 0
         self._given_ms = self._arrived_ms = 0.0
 
@@ -361,6 +362,8 @@ class _Body:
                     await self._all_there.wait()
                 raise
             await self._all_there.wait()
+            if self._failed:
+                raise TimeoutError  # what the operating system says of a connection given up
             number = self._exchange.number
             self._links.tell(
                 Carried(number, *self._ends, self._size, self._given_ms, self._arrived_ms)
@@ -386,6 +389,11 @@ class _Body:
 
         def arrived(arrival: Arrival) -> None:
             nonlocal told
+            if arrival.failed:
+                self._failed = True
+                self._held.clear()
+                self._arrived(arrival.at_ms)
+                return
             there = max(0, arrival.size - before)
             at_s = asyncio.get_running_loop().time() + self._way.service_ms / 1000
             self.arriving.put_nowait((at_s, piece[told:there]))

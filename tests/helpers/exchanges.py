@@ -104,7 +104,7 @@ def _run(
     c = made[0]
     key = mixed(seed + np.uint64(1))
     for n in range(len(times)):
-        connections.begin(c)
+        connections.begin(c, bool(c["warm"]))
         for h in range(2):
             c.half[h].wire[0].bits_per_ms = bits_per_ms
             c.half[h].wire[0].queue = math.inf

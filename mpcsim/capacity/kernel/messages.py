@@ -202,7 +202,7 @@ def free_transfer(w: Calls, number: int) -> None:
 
 @compiled
 def arrive(w: Calls, n: Records, s: Service, k: int, now: float) -> None:
-    """A transfer is at the other end of its connection."""
+    """A transfer is at the other end of its connection, or TCP has given that up."""
     number = n.connections[k].told_number
     c, m = w.flights[number].call, w.flights[number].message
     free_transfer(w, number)
@@ -212,9 +212,15 @@ def arrive(w: Calls, n: Records, s: Service, k: int, now: float) -> None:
     if n.links[head.link].http2:
         line = w.lines[head.link * len(s.processes) + head.session]
         _serve_shared(w, n, s, line, k, now)
-    if (message.answers or broken) and w.carrier[c, message.exchange] != NONE:
+    ended = message.answers and not n.connections[k].told_failed  # else when its call breaks
+    if (ended or broken) and w.carrier[c, message.exchange] != NONE:
         release(w, n, s, c, message.exchange, now)
-    if message.service > 0.0 and not broken:
+    if n.connections[k].told_failed:
+        if not broken:
+            report(w, c, message.target, now)
+        w.calls[c].open -= 1
+        ending.forget(w, s, c, now)
+    elif message.service > 0.0 and not broken:
         heap.push(w.events, w.state[0], now + message.service, ARRIVES, c, m)
     else:
         deliver(w, n, s, c, m, now)

@@ -68,7 +68,7 @@ class LoadedCarrier(Direct):
         self._machines = machines
         self._charged = charged
         self._traffic: LiveTraffic | None = None
-        self._waiting: dict[int, Callable[[], None]] = {}
+        self._waiting: dict[int, Callable[[bool], None]] = {}
         self._pairs = count()
         self._over = False
 
@@ -108,14 +108,14 @@ class LoadedCarrier(Direct):
         size: int,
         pair: int,
         session: int,
-        told: Callable[[], None],
+        told: Callable[[bool], None],
     ) -> None:
         """Put a message on its link.
 
         Args:
             number: of the link; ``side``: from where.
             pair: of the exchange; ``session``: whose connections may carry it.
-            told: is called when it is at the other end.
+            told: is called when it is at the other end, or has failed, and which of both.
         """
         link = self._model.links[number]
         sent = self.traffic.send(
@@ -154,13 +154,13 @@ class LoadedCarrier(Direct):
         self._over = True
         self.traffic.close()
         for told in list(self._waiting.values()):
-            told()
+            told(False)
 
     def _told(self, arrival: Arrival) -> None:
         self.clock.at(arrival.at_ms)
         if arrival.whole:
             self.traffic.finish(arrival.number)
-            self._waiting.pop(arrival.number)()
+            self._waiting.pop(arrival.number)(arrival.failed)
 
     # ------------------------------------------------------------------ processes
 
@@ -243,11 +243,15 @@ class _Loaded:
         if number != NONE:
             there: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-            def told() -> None:
+            def told(failed: bool) -> None:
                 self._under_way -= 1
                 self._over |= last
                 self._release_if_over()
-                if not there.done():
+                if there.done():
+                    return
+                if failed:
+                    there.set_exception(TimeoutError())
+                else:
                     there.set_result(None)
 
             self._under_way += 1

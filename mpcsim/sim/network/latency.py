@@ -521,7 +521,13 @@ class Empirical(Latency, trusted=True):
             OSError: the file cannot be read.
         """
         if isinstance(rtts, str | Path):
-            return cls._from(columns.read(rtts, column), unit).scaled(0.5)
+            found = columns.read(rtts, column)
+            if found.one_way:
+                raise UsageError(
+                    f"column {found.name!r} of {rtts} is one way by its name and is not halved: "
+                    "Empirical.from_csv takes it as it is"
+                )
+            return cls._from(found, unit).scaled(0.5)
         if column is not None:
             raise UsageError(f"column {column!r}: columns are of files")
         return cls.of(rtts).scaled(columns.unit_in_ms(unit or "ms") / 2)

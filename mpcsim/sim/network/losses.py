@@ -1,12 +1,21 @@
-"""Losses that come in bursts."""
+"""Losses that come in bursts: a link is good or bad, and changes by packet or by time.
+
+By packet the chain stands still while nothing is sent. That is right where packets follow each
+other closely. A sender that has lost everything waits for longer and longer, though, and finds the
+link as it left it: with bursts of 4 packets each repetition is lost with a chance of 3/4, whether
+it comes after 0.2 or after 120 s. Most of a mean time is then waits of minutes, up to where TCP
+gives up. By time the chain goes on meanwhile: after a wait much longer than a burst the link is bad
+as often as it is in the long run, and long waits are as rare as with independent losses.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from mpcsim.errors import UsageError
 
-__all__ = ["GilbertElliott"]
+__all__ = ["GilbertElliott", "Loss", "TimedGilbertElliott"]
 
 
 @dataclass(frozen=True)
@@ -29,8 +38,8 @@ class GilbertElliott:
     """Probability that a good one does (1 - k)."""
 
     def __post_init__(self) -> None:
-        for name, least in (("to_bad", 0), ("to_good", 0), ("bad_loss", 0), ("good_loss", 0)):
-            if not least <= getattr(self, name) <= 1:
+        for name in ("to_bad", "to_good", "bad_loss", "good_loss"):
+            if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"{name} is {getattr(self, name)}: not from 0 to 1")
         if not self.to_good > 0:
             raise UsageError(f"to_good is {self.to_good}: not above 0, a bad link would stay bad")
@@ -70,15 +79,95 @@ class GilbertElliott:
         """Share of the packets that get lost, in the long run."""
         return self.bad_share * self.bad_loss + (1 - self.bad_share) * self.good_loss
 
+    def with_mean(self, loss: float) -> Loss:
+        """Losses of another mean rate, whose bursts are as long; independent ones if none are."""
+        if not self.good_loss < loss < self.bad_loss:
+            return loss
+        to_bad = (loss - self.good_loss) / (self.bad_loss - loss) * self.to_good
+        return replace(self, to_bad=to_bad) if to_bad <= 1 else loss
+
     def __str__(self) -> str:
         return f"{self.mean:.2%} in bursts of {1 / self.to_good:.3g}"
 
 
-def mean_loss(loss: float | GilbertElliott) -> float:
+@dataclass(frozen=True)
+class TimedGilbertElliott:
+    """A link is good or bad for a while, whether something is sent or not: both for exponentially
+    distributed times.
+
+        >>> Link("client", "gateway", 40.0, loss=TimedGilbertElliott.of(0.01, burst_ms=30))
+
+    A packet meets the link as it is when the packet leaves. If the link is bad in a share b of the
+    time, then t ms after a packet that met it bad it is bad with probability
+    b + (1 - b) exp(-t (1/good_ms + 1/bad_ms)).
+    """
+
+    good_ms: float
+    """How long the link is good, on average."""
+    bad_ms: float
+    """How long it is bad, on average."""
+    bad_loss: float = 1.0
+    """Probability that a bad link loses a packet."""
+    good_loss: float = 0.0
+    """Probability that a good one does."""
+
+    def __post_init__(self) -> None:
+        for name in ("good_ms", "bad_ms"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UsageError(f"{name} is {getattr(self, name)}: not above 0, or not finite")
+        for name in ("bad_loss", "good_loss"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UsageError(f"{name} is {getattr(self, name)}: not from 0 to 1")
+        if not self.mean < 1:
+            raise UsageError("everything is lost: the mean loss must be below 1")
+
+    @classmethod
+    def of(cls, loss: float, burst_ms: float) -> TimedGilbertElliott:
+        """Losses of a mean rate, in bursts: nothing is lost between them and all within.
+
+        Args:
+            loss: share of the packets that get lost, in the long run.
+            burst_ms: mean length of a burst.
+
+        Raises:
+            UsageError: not a share between 0 and 1, or a length that is none.
+        """
+        if not 0 < loss < 1:
+            raise UsageError(f"loss is {loss}: it must be above 0 and below 1")
+        if not 0 < burst_ms < math.inf:
+            raise UsageError(f"burst_ms is {burst_ms}: not above 0, or not finite")
+        return cls(burst_ms * (1 - loss) / loss, burst_ms)
+
+    @property
+    def bad_share(self) -> float:
+        """Share of the time in which the link is bad, in the long run."""
+        return self.bad_ms / (self.good_ms + self.bad_ms)
+
+    @property
+    def mean(self) -> float:
+        """Share of the packets that get lost, in the long run."""
+        return self.bad_share * self.bad_loss + (1 - self.bad_share) * self.good_loss
+
+    def with_mean(self, loss: float) -> Loss:
+        """As ``GilbertElliott.with_mean``."""
+        if not self.good_loss < loss < self.bad_loss:
+            return loss
+        good_ms = self.bad_ms * (self.bad_loss - loss) / (loss - self.good_loss)
+        return replace(self, good_ms=good_ms)
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2%} in bursts of {self.bad_ms:.3g} ms"
+
+
+Loss = float | GilbertElliott | TimedGilbertElliott
+"""Of a link: independent losses by their probability, or bursts of them."""
+
+
+def mean_loss(loss: Loss) -> float:
     """Share of the packets that get lost, in the long run."""
-    return loss.mean if isinstance(loss, GilbertElliott) else loss
+    return loss.mean if isinstance(loss, GilbertElliott | TimedGilbertElliott) else loss
 
 
-def described(loss: float | GilbertElliott) -> str:
+def described(loss: Loss) -> str:
     """A loss for tables."""
-    return str(loss) if isinstance(loss, GilbertElliott) else f"{loss:.2%}"
+    return f"{loss:.2%}" if isinstance(loss, int | float) else str(loss)

@@ -21,7 +21,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, part
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
+from mpcsim.sim.network.losses import Loss, described, mean_loss
 from mpcsim.sim.network.transport import Connection, whole
 from mpcsim.sim.rich_display import Table, counted, document
 
@@ -68,14 +68,14 @@ class Link:
     """One way, a to b; a number means that it is constant."""
     mbit_per_s: float = 1000.0
     """All connections over the link share it, one packet behind the other."""
-    loss: float | GilbertElliott = 0.0
+    loss: Loss = 0.0
     """Probability that a packet is lost, each independently; or how they get lost in bursts."""
     queue_bytes: float = math.inf
     """Room in front of the link: a packet that finds more than that ahead of it is dropped."""
     back_latency: Latency | None = None
     """From b to a, as the three below; None: the same as from a to b."""
     back_mbit_per_s: float | None = None
-    back_loss: float | GilbertElliott | None = None
+    back_loss: Loss | None = None
     back_queue_bytes: float | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Link:
                 raise UsageError(f"{where}: {name} is {rate}: not above 0")
         for name in ("loss", "back_loss"):
             loss = getattr(self, name)
-            if isinstance(loss, GilbertElliott | None):
+            if not isinstance(loss, int | float):
                 continue
             if not 0 <= loss < 1:
                 raise UsageError(f"{where}: {name} is {loss}: it must be at least 0 and below 1")
@@ -137,8 +137,8 @@ class Direction:
     forward: Latency
     backward: Latency
     mbit_per_s: float
-    loss: float | GilbertElliott
-    back_loss: float | GilbertElliott = 0.0
+    loss: Loss
+    back_loss: Loss = 0.0
     queue_bytes: float = math.inf
 
     @property
@@ -243,7 +243,7 @@ class Network:
         institution: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
-        loss: float | GilbertElliott = 0.0,
+        loss: Loss = 0.0,
         service_ms: float = 0.0,
         connection: Connection | None = None,
         name: str = "star",
@@ -282,7 +282,7 @@ class Network:
         latency: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
-        loss: float | GilbertElliott = 0.0,
+        loss: Loss = 0.0,
         connection: Connection | None = None,
         name: str = "mesh",
     ) -> Network:
@@ -306,7 +306,7 @@ class Network:
         latency: Latency | float = 0.0,
         *,
         mbit_per_s: float = 1000.0,
-        loss: float | GilbertElliott = 0.0,
+        loss: Loss = 0.0,
         service_ms: float = 0.0,
         connection: Connection | None = None,
         name: str = "hub",
@@ -348,7 +348,7 @@ class Network:
         institution: str | None = None,
         gateway: str | None = None,
         access: str = "datacentre",
-        loss: float | GilbertElliott | None = None,
+        loss: Loss | None = None,
         connection: Connection | None = None,
         **others: Never,
     ) -> Network:

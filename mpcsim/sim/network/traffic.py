@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.sim.network.losses import GilbertElliott
+from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.tcp import state
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
@@ -47,13 +47,15 @@ def kernel() -> ModuleType:
 
 
 class Arrival(NamedTuple):
-    """Something of a message is at the other end of a link."""
+    """Something of a message is at the other end of a link, or nothing more of it ever will be."""
 
     number: int
     at_ms: float
     size: int
     """Bytes of it that are there by now."""
     whole: bool
+    failed: bool = False
+    """Its connection was given up: TCP has tried in vain for too long."""
 
 
 @dataclass
@@ -148,10 +150,11 @@ class Traffic:
             return None
         c = self._records.connections[found]
         size, total = int(c["told_bytes"]), int(c["told_size"])
-        return Arrival(int(c["told_number"]), at, size, size == total)
+        return Arrival(int(c["told_number"]), at, size, size == total, bool(c["told_failed"]))
 
     def finish(self, number: int) -> Transfer:
-        """What became of a message that is whole at the other end; its number is free again."""
+        """What became of a message that is whole at the other end, or failed; its number is free
+        again."""
         t = self._records.transfers[number]
         self._free.append(number)
         return Transfer(
@@ -246,7 +249,7 @@ def records(network: Network, count: int, transfers: NDArray[Any]) -> state.Reco
     heads = np.zeros(count, state.HEAD)
     heads["link"] = -1
     times = np.full(2 << (count - 1).bit_length(), math.inf)
-    pool = np.array([(0, -1, len(times) // 2)], state.POOL)
+    pool = np.array([(0, -1, len(times) // 2, 0)], state.POOL)
     return state.Records(connections(network, count), heads, times, pool, links(network), transfers)
 
 
@@ -279,6 +282,10 @@ def links(network: Network) -> NDArray[Any]:
             if isinstance(loss, GilbertElliott):
                 wire["loss"], wire["bad_loss"] = loss.good_loss, loss.bad_loss
                 wire["to_bad"], wire["to_good"] = loss.to_bad, loss.to_good
+            elif isinstance(loss, TimedGilbertElliott):
+                wire["loss"], wire["bad_loss"] = loss.good_loss, loss.bad_loss
+                wire["change_rate"] = 1 / loss.good_ms + 1 / loss.bad_ms
+                wire["bad_share"] = loss.bad_share
             else:
                 wire["loss"] = loss
     return records

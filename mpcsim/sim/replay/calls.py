@@ -24,7 +24,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.network.ways import Carried
 from mpcsim.sim.replay.graph import MessageGraph
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, NO_TIMEOUTS, Packet, Step, Timeouts
 
 RUNS: Final = 24
 """Each link is the slow one in some of them, with each of the others."""
@@ -70,8 +70,11 @@ class _Times(NamedTuple):
     arrived: float
 
 
-def graph(name: str, runs: Sequence[Run]) -> MessageGraph:
+def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) -> MessageGraph:
     """The graph that gives every message of every run its time.
+
+    Args:
+        timeouts_s: of the service (``MessageGraph.timeouts_s``).
 
     Raises:
         UsageError: there is none: the call sends other messages now and then, or something else
@@ -121,7 +124,7 @@ def graph(name: str, runs: Sequence[Run]) -> MessageGraph:
         )
         for each in order
     )
-    return MessageGraph(name, tuple(steps), packets, "rest")
+    return MessageGraph(name, tuple(steps), packets, "rest", timeouts_s)
 
 
 def arrivals(name: str, run: Run) -> dict[str, float]:

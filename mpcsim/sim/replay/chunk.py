@@ -30,7 +30,7 @@ class Chunk:
 
     plan: Plan
     ends: dict[PartyId, Floats]
-    """When each party finished."""
+    """When each party finished; infinite if it did not: a call that failed."""
     starts: Floats
     """Of each step; empty unless asked for, like all that follow."""
     joined: Bools
@@ -71,10 +71,10 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
             keys[number] = source(hop.key, hop.direction, "loss", samples)
     ends = np.empty((len(plan.parties), n))
     why = n if explain else 0
-    starts = np.empty((len(plan.steps), why))
-    joined = np.empty((len(plan.steps), why), np.int64)
-    arrivals = np.empty((len(plan.messages), why))
-    parts = np.empty((len(plan.hops), len(SIMULATED), why))
+    starts = np.zeros((len(plan.steps), why))
+    joined = np.zeros((len(plan.steps), why), np.int64)
+    arrivals = np.zeros((len(plan.messages), why))
+    parts = np.zeros((len(plan.hops), len(SIMULATED), why))
     from mpcsim.sim.replay import course  # here, because it comes with half a second of numba
 
     course.run(

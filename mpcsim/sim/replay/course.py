@@ -81,6 +81,7 @@ def _run_step(
         for place in range(step.first_send, step.last_send):
             m = sends[place]
             messages[m].burst = step.burst
+            messages[m].given = step.end
             routed = messages[m].first_hop < messages[m].last_hop
             _push(events, waiting, step.end, order, messages[m].first_hop if routed else -1 - m)
             waiting += 1
@@ -125,9 +126,14 @@ def run(
         last_steps: of each party.
         explain: whether ``starts`` and ``joined`` (of steps), ``arrivals`` (of messages) and
             ``parts`` (of hops) are wanted.
+
+    A message whose connection TCP gives up, or whose exchange takes longer than the service waits,
+    does not arrive: a party that needs it finishes at no time (infinity).
     """
     for sample in range(ends.shape[1]):
         traffic.reset(heads, times, pool, links)
+        for h in range(len(hops)):
+            transfers[h].connection = -2
         for k in range(len(flows)):
             flows[k].burst = -1
         for k in range(len(steps)):
@@ -161,6 +167,10 @@ def run(
                     parts[h, 3, sample] = t.transmission
                     parts[h, 4, sample] = t.forward
                     parts[h, 5, sample] = t.recovery
+                if connections[found].told_failed:
+                    if explain:
+                        parts[h, 5, sample] = math.inf
+                    continue
                 # Whoever hears of it does so after all that happened at the same moment before.
                 last = h + 1 == messages[m].last_hop
                 _push(events, waiting, now + hops[h].service, order, -1 - m if last else h + 1)
@@ -193,6 +203,9 @@ def run(
             if arrived >= 0:
                 message = messages[arrived]
                 message.arrived = now
+                request = message.request
+                if request >= 0 and now - messages[request].given > message.limit:
+                    continue  # nobody waits for it any more
                 h = message.last_hop - 1
                 if h >= message.first_hop and hops[h].releases:
                     traffic.release(
@@ -204,7 +217,8 @@ def run(
                     steps[k].latest = max(steps[k].latest, now)
                     waiting, order = _run_step(steps, sends, messages, events, waiting, order, k)
         for party in range(len(last_steps)):
-            ends[party, sample] = steps[last_steps[party]].end
+            step = steps[last_steps[party]]
+            ends[party, sample] = step.end if step.done else math.inf
         if explain:
             for k in range(len(steps)):
                 starts[k, sample] = steps[k].start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -55,10 +57,14 @@ def run(
             for place in range(step.first_send, step.last_send):
                 m = sends[place]
                 now = step.end
+                messages[m].given = now
                 for h in range(messages[m].first_hop, messages[m].last_hop):
                     flow = _transfer(hops, flows, there, back, h, sample, step.burst)
                     now += factors[h, 0] * flow.forward + factors[h, 1] * flow.backward
                     now += factors[h, 2] + rest[which[sample], h] + hops[h].service
+                request = messages[m].request
+                if request >= 0 and now - messages[request].given > messages[m].limit:
+                    now = math.inf  # nobody waits for it any more
                 for place in range(messages[m].first_needed, messages[m].last_needed):
                     receiver = steps[needed_by[place]]
                     receiver.latest = max(receiver.latest, now)

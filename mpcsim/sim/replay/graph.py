@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.replay.draws import ArraySource
-from mpcsim.sim.replay.fitted import Fitted, chunks
+from mpcsim.sim.replay.fitted import TOLERANCE, Fitted, chunks
 from mpcsim.sim.replay.many import Job, work_out
 from mpcsim.sim.replay.plan import Plan
 from mpcsim.sim.replay.results import Distribution, Replay
-from mpcsim.sim.replay.steps import Packet, Step
+from mpcsim.sim.replay.steps import NO_TIMEOUTS, Packet, Step, Timeouts
 from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
@@ -39,6 +40,10 @@ class MessageGraph:
     messages: tuple[Packet, ...]
     scope: Scope = "protocol"
     """Of a protocol (``record``), or of a call of the REST API (``calls.graph``)."""
+    timeouts_s: Timeouts = NO_TIMEOUTS
+    """How long a call's node waits for the gateway, and the gateway for an MPC node; a call whose
+    answer comes later has failed. A protocol has no time-outs; a service may have another MPC node
+    sign where one was late, which a replay does not know."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:
@@ -55,6 +60,7 @@ class MessageGraph:
         explain: bool = False,
         draws: ArraySource | None = None,
         approximate: bool = False,
+        tolerance: float = TOLERANCE,
     ) -> Replay:
         """When the session finishes, ``samples`` times over.
 
@@ -70,6 +76,8 @@ class MessageGraph:
             draws: in place of draws from the network's distributions.
             approximate: draw the times of transfers from fitted distributions, many times as
                 quick; how far off that is, the result says (``Replay.approximation``).
+            tolerance: with ``approximate``: if it is off by a larger share at p50, p95, p99 or
+                p99.9, in time, every transfer is simulated.
 
         Raises:
             UsageError: no samples; measured compute; a party without a site; a site that hosts
@@ -77,10 +85,13 @@ class MessageGraph:
                 the sample); a network that forwards as bytes arrive; an approximation that is to
                 be explained, or to use other draws.
         """
-        _check(samples, approximate, explain=explain, draws=draws is not None)
+        _check(samples, approximate, tolerance, explain=explain, draws=draws is not None)
         costs = costs or Free()
-        plan = Plan(self.steps, self.messages, network, costs, self.scope)
+        plan = Plan(self.steps, self.messages, network, costs, self.scope, self.timeouts_s)
         fitted = Fitted(plan, network, costs, seed) if approximate else None
+        judgement = fitted.judge(seed, tolerance) if fitted is not None else None
+        if judgement is not None and not judgement.used:
+            fitted = None
         alike = plan.certain and draws is None
         finished = np.empty(samples)
         ends = {i: np.empty(samples) for i in self.parties} if parties else {}
@@ -102,8 +113,8 @@ class MessageGraph:
             seed,
             finished,
             ends,
-            tally.explanation(1 if alike else samples) if tally is not None else None,
-            fitted.judge(seed) if fitted is not None else None,
+            tally.explanation() if tally is not None else None,
+            judgement,
             self.scope,
         )
 
@@ -117,6 +128,7 @@ class MessageGraph:
         parties: bool = False,
         explain: bool = False,
         approximate: bool = False,
+        tolerance: float = TOLERANCE,
         executor: Executor | None = None,
         progress: Callable[[float], None] = lambda part: None,
     ) -> Distribution:
@@ -133,19 +145,20 @@ class MessageGraph:
 
         Args:
             samples: how many; independent of each other.
-            costs: as in ``replay``, like the next three.
+            costs: as in ``replay``, like the next four.
             executor: where they are worked out; not shut down.
             progress: is told which part is done, from 0 to 1.
 
         Raises:
             UsageError: as ``replay``; a network that other processes cannot be given.
         """
-        _check(samples, approximate, explain=explain)
+        _check(samples, approximate, tolerance, explain=explain)
         costs = costs or Free()
         job = Job(
             self.steps,
             self.messages,
             self.scope,
+            self.timeouts_s,
             network,
             costs,
             samples,
@@ -153,6 +166,7 @@ class MessageGraph:
             parties=parties,
             explain=explain,
             approximate=approximate,
+            tolerance=tolerance,
         )
         found, approximation = work_out(job, executor, progress)
         return Distribution(
@@ -162,9 +176,10 @@ class MessageGraph:
             seed,
             found.finished,
             found.parties,
-            found.tally.explanation(found.tallied) if found.tally is not None else None,
+            found.tally.explanation() if found.tally is not None else None,
             approximation,
             self.scope,
+            found.failed,
         )
 
     def __str__(self) -> str:
@@ -175,8 +190,12 @@ class MessageGraph:
         )
 
 
-def _check(samples: int, approximate: bool, **more: bool) -> None:
+def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> None:
     """Can there be so many samples, with all of that?"""
+    if not 0 < tolerance < math.inf:
+        raise UsageError(f"tolerance is {tolerance}: not above 0, or not finite")
+    if tolerance != TOLERANCE and not approximate:
+        raise UsageError(f"tolerance is {tolerance}: it is that of approximate, which is not asked")
     if not whole(samples, 1):
         raise UsageError(f"samples is {samples}: not a whole number from 1 on")
     for name, asked in more.items():

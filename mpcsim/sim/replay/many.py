@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -23,10 +23,11 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.processes import Processes
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.arrays import Floats
 from mpcsim.sim.replay.fitted import Fitted, chunks
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
-from mpcsim.sim.replay.steps import Packet, Step
+from mpcsim.sim.replay.steps import Packet, Step, Timeouts
 from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.run.compute import Compute
 from mpcsim.sim.sketch import Sketch
@@ -45,6 +46,7 @@ class Job:
     steps: tuple[Step, ...]
     messages: tuple[Packet, ...]
     scope: Scope
+    timeouts_s: Timeouts
     network: Network
     costs: Compute
     samples: int
@@ -52,13 +54,16 @@ class Job:
     parties: bool
     explain: bool
     approximate: bool
+    tolerance: float
 
     def plan(self) -> Plan:
         """
         Raises:
             UsageError: it cannot be replayed.
         """
-        return Plan(self.steps, self.messages, self.network, self.costs, self.scope)
+        return Plan(
+            self.steps, self.messages, self.network, self.costs, self.scope, self.timeouts_s
+        )
 
 
 @dataclass
@@ -68,8 +73,7 @@ class Found:
     finished: Sketch
     parties: dict[PartyId, Sketch]
     tally: Tally | None
-    tallied: int
-    """Samples that the tally is of; one, if all are alike."""
+    failed: int
 
     def merge(self, other: Found) -> None:
         """Add what others came to."""
@@ -78,7 +82,7 @@ class Found:
             self.parties[i].merge(more)
         if self.tally is not None and other.tally is not None:
             self.tally.merge(other.tally)
-        self.tallied += other.tallied
+        self.failed += other.failed
 
 
 def work_out(
@@ -97,14 +101,17 @@ def work_out(
             own = Processes(len(blocks)) if several else ThreadPoolExecutor(1)
             executor = stack.enter_context(own)
         task = partial(_there, job, _name(job))
-        judged = executor.submit(task, None) if job.approximate else None
+        judged = executor.submit(task, None).result() if job.approximate else None
+        if judged is not None and not judged.used:
+            job = replace(job, approximate=False)
+            task = partial(_there, job, _name(job))
         parts = _in_order(executor, task, blocks)
         whole = next(parts)
         progress(1 / len(blocks))
         for number, part in enumerate(parts, start=2):
             whole.merge(part)
             progress(number / len(blocks))
-        return whole, judged.result() if judged is not None else None
+        return whole, judged
 
 
 class _Ready:
@@ -130,11 +137,17 @@ class _Ready:
                 kept[here] = run.ends[i]
             if tally is not None:
                 tally.add(run)
-        sketches = {i: Sketch.of(kept, repeats) for i, kept in ends.items()}
-        return Found(Sketch.of(finished, repeats), sketches, tally, len(samples))
+        sketches = {i: Sketch.of(_ended(kept), repeats) for i, kept in ends.items()}
+        answered = _ended(finished)
+        failed = (len(finished) - len(answered)) * repeats
+        return Found(Sketch.of(answered, repeats), sketches, tally, failed)
 
     def judged(self) -> Approximation | None:
-        return None if self._fitted is None else self._fitted.judge(self._job.seed)
+        return (
+            None
+            if self._fitted is None
+            else self._fitted.judge(self._job.seed, self._job.tolerance)
+        )
 
 
 class _Kept(threading.local):
@@ -152,6 +165,12 @@ def _there(job: Job, name: bytes, samples: range | None) -> Any:
     if _KEPT.ready is None or _KEPT.name != name:
         _KEPT.name, _KEPT.ready = name, _Ready(job)
     return _KEPT.ready.judged() if samples is None else _KEPT.ready.found(samples)
+
+
+def _ended(times: Floats) -> Floats:
+    """The times of those that did not fail."""
+    found: Floats = times[np.isfinite(times)]
+    return found
 
 
 def _blocks(samples: int) -> list[range]:

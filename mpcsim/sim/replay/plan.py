@@ -20,7 +20,7 @@ from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.traffic import idle, records
 from mpcsim.sim.network.ways import ways
 from mpcsim.sim.replay.records import EVENT, FLOW, HOP, MESSAGE, STEP
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, Packet, Step, Timeouts
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Declared, Free, RoundWork
 from mpcsim.sim.traces.records import Scope
@@ -52,6 +52,7 @@ class Plan:
         network: Network,
         compute: Compute,
         scope: Scope,
+        timeouts_s: Timeouts,
     ) -> None:
         if scope == "rest" and not isinstance(compute, Free):
             raise UsageError("what a call computes takes no time in a replay: leave costs out")
@@ -69,6 +70,7 @@ class Plan:
         self.messages = messages
         self.compute = compute
         self.scope = scope
+        self.timeouts_s = timeouts_s
         self.connection = network.connection
         if scope == "rest":
             self.parties: tuple[PartyId, ...] = (CLIENT,)
@@ -120,8 +122,22 @@ class Plan:
         ends = np.cumsum([0, *map(len, waiting)])
         self.message_records["first_needed"] = ends[:-1]
         self.message_records["last_needed"] = ends[1:]
+        self.message_records["request"] = -1
+        if self.scope == "rest":
+            self._wait_for_answers()
         self.needed_by = np.array([number for numbers in waiting for number in numbers], np.int64)
         self._route(network)
+
+    def _wait_for_answers(self) -> None:
+        """Note how long each answer is waited for: a service has time-outs."""
+        request_of: dict[int, int] = {}
+        for number, packet in enumerate(self.messages):
+            request = request_of.setdefault(packet.exchange, number)
+            if request != number:
+                self.message_records[number]["request"] = request
+                asking = self.messages[request].sender
+                limit_s = self.timeouts_s[0 if asking == CLIENT else 1]
+                self.message_records[number]["limit"] = limit_s * 1000
 
     def _route(self, network: Network) -> None:
         """The hops of every message."""

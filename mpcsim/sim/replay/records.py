@@ -31,6 +31,9 @@ MESSAGE = np.dtype(
         ("first_needed", np.int64),  # of ``needed_by``: steps that wait for it
         ("last_needed", np.int64),
         ("burst", np.int64),
+        ("request", np.int64),  # the message that it answers, or -1
+        ("limit", np.float64),  # how long after that it is waited for
+        ("given", np.float64),
         ("arrived", np.float64),
     ],
     align=True,

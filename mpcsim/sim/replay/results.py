@@ -5,6 +5,7 @@ Figures are loaded when they are asked for: matplotlib is optional.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -83,17 +84,25 @@ class Approximation:
     """Other samples that it was compared with."""
     mean: float
     """Relative difference of the means; above 0 if the fitted one is larger."""
-    p95: float
-    """Share of the simulated samples below the fitted 95th percentile."""
-    p99: float
+    errors: Mapping[float, float]
+    """The same of the times at some percentiles."""
     wasserstein: float
     """Distance of the distributions, over the mean."""
+    tolerance: float
+    """Largest relative difference at a percentile with which it is used."""
+
+    @property
+    def used(self) -> bool:
+        """Whether it is near enough; otherwise every transfer was simulated."""
+        return all(abs(error) <= self.tolerance for error in self.errors.values())
 
     def __str__(self) -> str:
+        at = ", ".join(f"p{percent:g} by {error:+.1%}" for percent, error in self.errors.items())
         return (
-            f"approximate (fitted to {self.simulated:,} samples): beside {self.judged:,} others "
-            f"the mean is off by {self.mean:+.2%}, the percentiles 95 and 99 are "
-            f"{self.p95:.1%} and {self.p99:.1%}, Wasserstein distance {self.wasserstein:.2%}"
+            f"approximate{'' if self.used else ' refused'} (fitted to {self.simulated:,} samples): "
+            f"beside {self.judged:,} others the mean is off by {self.mean:+.2%}, {at}, Wasserstein "
+            f"distance {self.wasserstein:.2%}"
+            + ("" if self.used else f"; over {self.tolerance:.0%}, so every transfer is simulated")
         )
 
 
@@ -107,13 +116,20 @@ class Finishes(ABC):
     explanation: Explanation | None
     """None unless asked for."""
     approximation: Approximation | None
-    """How far off it is; None if every transfer was simulated."""
+    """How far off it is, or would have been; None unless asked for."""
     scope: Scope
     """What was replayed; a REST call opens the vault before (``node.local`` times the whole)."""
 
     @property
     @abstractmethod
-    def samples(self) -> int: ...
+    def samples(self) -> int:
+        """How many runs there were, with those that failed."""
+
+    @property
+    @abstractmethod
+    def failed(self) -> int:
+        """How many of the runs failed: TCP gave up a connection, or an answer came later than the
+        service waits. Mean, deviation, percentiles and curves are of the others."""
 
     @property
     @abstractmethod
@@ -125,18 +141,18 @@ class Finishes(ABC):
 
     @abstractmethod
     def _quantiles(self, shares: Floats) -> Floats:
-        """The times within which these shares of the runs finish."""
+        """The times within which these shares of the runs that do not fail finish."""
 
     @abstractmethod
     def within(self, ms: float) -> float:
-        """Share of the runs that finish within so many milliseconds."""
+        """Share of all runs that finish within so many milliseconds."""
 
     @abstractmethod
     def curve(self) -> Floats:
         """For pictures: times, or quantiles at levels that are evenly spread."""
 
     def percentile(self, percent: float) -> float:
-        """The time within which ``percent`` of the runs finish.
+        """The time within which ``percent`` of the runs that do not fail finish.
 
         Raises:
             UsageError: not between 0 and 100.
@@ -187,7 +203,15 @@ class Finishes(ABC):
 
     def notes(self) -> list[str]:
         """What one must know of the times."""
-        return [str(self.approximation)] if self.approximation is not None else []
+        notes = [str(self.approximation)] if self.approximation is not None else []
+        if self.failed:
+            notes.insert(
+                0,
+                f"{self.failed:,} of {self.samples:,} failed ({self.failed / self.samples:.3g} of "
+                "them all): given up by TCP or by the service; mean and percentiles are of the "
+                "others",
+            )
+        return notes
 
     def __str__(self) -> str:
         at = self.percentiles()
@@ -223,7 +247,7 @@ class Replay(Finishes):
     compute: str
     seed: int
     finished_ms: Floats = field(repr=False)
-    """When the last party finished, for each sample."""
+    """When the last party finished, for each sample; infinite for those that failed."""
     parties_ms: Mapping[PartyId, Floats] = field(repr=False)
     """When each party finished; empty unless asked for."""
     explanation: Explanation | None = None
@@ -235,22 +259,34 @@ class Replay(Finishes):
         return len(self.finished_ms)
 
     @cached_property
+    def failed(self) -> int:
+        return self.samples - len(self.answered_ms)
+
+    @cached_property
+    def answered_ms(self) -> Floats:
+        """The finishing times of the runs that did not fail."""
+        ended = np.isfinite(self.finished_ms)
+        return self.finished_ms if ended.all() else self.finished_ms[ended]
+
+    @cached_property
     def mean_ms(self) -> float:
-        return float(self.finished_ms.mean())
+        return float(self.answered_ms.mean()) if len(self.answered_ms) else math.nan
 
     @cached_property
     def std_ms(self) -> float:
-        return float(self.finished_ms.std())
+        return float(self.answered_ms.std()) if len(self.answered_ms) else math.nan
 
     def _quantiles(self, shares: Floats) -> Floats:
-        found: Floats = np.quantile(self.finished_ms, shares)
+        if not len(self.answered_ms):
+            return np.full(len(shares), math.nan)
+        found: Floats = np.quantile(self.answered_ms, shares)
         return found
 
     def within(self, ms: float) -> float:
         return float(np.count_nonzero(self.finished_ms <= ms)) / self.samples
 
     def curve(self) -> Floats:
-        return self.finished_ms
+        return self.answered_ms
 
 
 @dataclass(frozen=True)
@@ -262,16 +298,17 @@ class Distribution(Finishes):
     compute: str
     seed: int
     finished: Sketch
-    """When the last party finished."""
+    """When the last party finished; of the runs that did not fail."""
     parties: Mapping[PartyId, Sketch] = field(repr=False)
     """When each party finished; empty unless asked for."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
     scope: Scope = "protocol"
+    failed: int = 0
 
     @property
     def samples(self) -> int:
-        return self.finished.count
+        return self.finished.count + self.failed
 
     @property
     def mean_ms(self) -> float:
@@ -293,7 +330,7 @@ class Distribution(Finishes):
         return self.finished.quantiles(shares)
 
     def within(self, ms: float) -> float:
-        return self.finished.rank(ms)
+        return self.finished.rank(ms) * self.finished.count / self.samples
 
     def curve(self) -> Floats:
         return self.cdf(CURVE_POINTS)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,3 +40,8 @@ class Step:
     """Numbers of the messages it waits for."""
     sends: tuple[int, ...]
     """Numbers of the messages that leave at its end, in order."""
+
+
+Timeouts = tuple[float, float]
+"""Seconds: how long a call's node waits for the gateway, and the gateway for an MPC node."""
+NO_TIMEOUTS: Final[Timeouts] = (math.inf, math.inf)

@@ -23,15 +23,20 @@ class Tally:
         self._made_of = {name: dict.fromkeys(SIMULATED, 0.0) for name in names}
         self._parties = {step.party: [0.0, 0.0] for step in plan.steps}
         self._last: dict[PartyId, float] = dict.fromkeys(plan.parties, 0.0)
+        self.answered = 0
+        """Runs that did not fail: the others have no path."""
 
     def add(self, run: Chunk) -> None:
         """Walk back from the finishes of one chunk."""
         plan = run.plan
-        n = len(run.finished)
         on_links: dict[str, Bools] = {}
         on_parties: dict[PartyId, Bools] = {}
         on_steps: dict[int, Bools] = {}
-        unclaimed = np.ones(n, dtype=np.bool_)
+        unclaimed = np.isfinite(run.finished)
+        self.answered += int(np.count_nonzero(unclaimed))
+        made_of = run.parts
+        if not unclaimed.all():
+            made_of = np.where(np.isfinite(made_of), made_of, 0.0)
         for place, (i, end) in enumerate(run.ends.items()):
             last = unclaimed & (end == run.finished)
             unclaimed &= ~last
@@ -58,7 +63,7 @@ class Tally:
                     record = plan.message_records[need]
                     for h in range(record["first_hop"], record["last_hop"]):
                         _mark(on_links, str(plan.hops[h].direction), via)
-                        self._spend(plan.hops[h], run.parts[h], via)
+                        self._spend(plan.hops[h], made_of[h], via)
         for name, on in on_links.items():
             self._on_path[name] += np.count_nonzero(on)
         for i, on in on_parties.items():
@@ -66,6 +71,7 @@ class Tally:
 
     def merge(self, other: Tally) -> None:
         """Add what another one has of the same plan."""
+        self.answered += other.answered
         for sums, more in zip(self._sums(), other._sums(), strict=True):
             for key, value in more.items():
                 sums[key] += value
@@ -84,8 +90,9 @@ class Tally:
             self._made_of[str(hop.direction)][part] += spent
         self._split["service"] += float(weights.sum()) * hop.service_ms
 
-    def explanation(self, samples: int) -> Explanation:
-        """Averages over so many samples."""
+    def explanation(self) -> Explanation:
+        """Averages over the runs that did not fail."""
+        samples = max(1, self.answered)
 
         def share(times: float, spent: float) -> Share:
             return Share(times / samples, spent / samples)

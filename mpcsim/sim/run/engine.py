@@ -285,6 +285,9 @@ class VirtualRun(SessionRun[_VirtualParty]):
     def _move(self, arrival: Arrival) -> None:
         """A message, or more of one, is at the end of a hop: it goes on, or has arrived."""
         transit, at = self._through(arrival)
+        if arrival.failed:
+            self._give_up(transit)
+            return
         if at + 1 == len(transit.route):
             self._arrive(transit)
             return

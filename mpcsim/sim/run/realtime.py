@@ -306,6 +306,10 @@ class RealRun(SessionRun[_RealParty]):
     def _told(self, arrival: Arrival) -> None:
         """A message, or more of one, would be at the end of a hop now."""
         transit, at = self._through(arrival)
+        if arrival.failed:
+            self._give_up(transit)
+            self._settle()
+            return
         service_ms = transit.route[at].service_ms
         if service_ms:
             self._task(self._after(arrival.at_ms + service_ms, transit, at, arrival.size))

@@ -305,6 +305,15 @@ class SessionRun(Generic[P]):
             transit.hops.append(transit.route[at].over(self._traffic.finish(arrival.number)))
         return transit, at
 
+    def _give_up(self, transit: InTransit) -> None:
+        """Record a message as lost: TCP has given up the connection that it was on."""
+        number = transit.number
+        del self._transits[number]
+        record = self._messages[number].landed(None, tuple(transit.hops))
+        self._messages[number] = replace(record, fate="lost")
+        for given in transit.given:
+            self._on_links.pop(given, None)
+
     def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
         """The record of a message at the end of its route."""
         number = transit.number

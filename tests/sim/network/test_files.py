@@ -19,7 +19,7 @@ from mpcsim.sim.network.latency import (
     Pareto,
     Uniform,
 )
-from mpcsim.sim.network.losses import GilbertElliott
+from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.measured.bursts import Bursts
 
 EACH = [
@@ -56,7 +56,11 @@ def test_every_latency_comes_back(latency: Latency, tmp_path: Path) -> None:
         Network.star().with_link("client", "gateway", back_latency=2.0, back_mbit_per_s=3.0),
         Network.star().with_site("gateway", cores=4, cpu_factor=2.5),
         Network.star(1.0, loss=GilbertElliott(0.01, 0.3, 0.9, 0.001)).with_link(
-            "client", "gateway", queue_bytes=30_000.0, back_queue_bytes=1e6, back_loss=0.02
+            "client",
+            "gateway",
+            queue_bytes=30_000.0,
+            back_queue_bytes=1e6,
+            back_loss=TimedGilbertElliott(9.0, 1.0, 0.5),
         ),
         Network({}, (), {}),
     ],

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim.network.losses import GilbertElliott, described, mean_loss
+from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott, described, mean_loss
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.traffic import Traffic
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.run.compute import Declared
 
 ONE, TWO = PartyId(1), PartyId(2)
 
@@ -81,6 +82,11 @@ def test_by_mean_and_length() -> None:
         (lambda: GilbertElliott(0.5, 0.5, 1.0, 1.0), "everything is lost"),
         (lambda: GilbertElliott.of(1.0, 3), "loss is 1.0"),
         (lambda: GilbertElliott.of(0.01, 0.5), "bursts of 0.5 packets: at least 1"),
+        (lambda: TimedGilbertElliott(0.0, 1.0), "good_ms is 0.0: not above 0"),
+        (lambda: TimedGilbertElliott(1.0, 1.0, 2.0), "bad_loss is 2.0: not from 0 to 1"),
+        (lambda: TimedGilbertElliott(1.0, 1.0, 1.0, 1.0), "everything is lost"),
+        (lambda: TimedGilbertElliott.of(0.0, 3.0), "loss is 0.0: it must be above 0"),
+        (lambda: TimedGilbertElliott.of(0.1, math.inf), "burst_ms is inf"),
         (lambda: GilbertElliott.of(0.8, 2), r"a loss of 80%: they must be 4 packets long"),
         (lambda: Link("a", "b", 1.0, queue_bytes=-1.0), "queue_bytes is -1.0"),  # type: ignore[arg-type]
         (lambda: Link("a", "b", 1.0, back_queue_bytes=math.nan), "back_queue_bytes is nan"),  # type: ignore[arg-type]
@@ -152,7 +158,9 @@ def test_what_finds_no_room_is_dropped_and_sent_again() -> None:
     st.lists(st.integers(1, 60_000), min_size=1, max_size=4),
     st.sampled_from([1.0, 8.0, 100.0]),
     st.sampled_from([0.0, 3000.0, 30_000.0, math.inf]),
-    st.sampled_from([0.0, 0.05, GilbertElliott.of(0.05, packets=3)]),
+    st.sampled_from(
+        [0.0, 0.05, GilbertElliott.of(0.05, packets=3), TimedGilbertElliott.of(0.05, 30.0)]
+    ),
     st.booleans(),
 )
 def test_everything_arrives_and_adds_up(
@@ -173,3 +181,35 @@ def test_everything_arrives_and_adds_up(
         assert min(parts) >= -1e-9
         assert math.fsum(parts) == pytest.approx(took(transfer), abs=1e-6)
         assert took(transfer) >= 40 + size * 8 / (rate * 1000) - 1e-9
+
+
+# ------------------------------------------------------------------ bursts by time
+
+
+def test_a_link_that_is_bad_for_a_while() -> None:
+    """Good for 300 ms and bad for 100 on average, which is a share b of 1/4, loses all then. Of two
+    messages t ms apart, nothing is lost if the link is good at the first, and good still or again
+    at the second: (1 - b) (1 - b + b exp(-t (1/300 + 1/100)))."""
+    loss, samples = TimedGilbertElliott(300.0, 100.0), 20_000
+    assert (loss.bad_share, loss.mean) == (0.25, 0.25)
+    assert loss == TimedGilbertElliott.of(0.25, burst_ms=100.0)
+    assert described(loss) == "25.00% in bursts of 100 ms"
+    two = Connection(overhead_bytes=0, pool=2)
+    network = row(two, mbit_per_s=math.inf, loss=loss, back_loss=0.0)
+    for apart in (0.0, 30.0, 100.0, 250.0):  # less than the time-out
+        costs = Declared({("toy", "say"): apart, ("toy", "hear"): 0.0})
+        found = graph(2).replay(network, samples, seed=4, costs=costs)
+        clear = float(np.mean(found.finished_ms <= 2 * apart + 40 + 1e-6))
+        expected = 0.75 * (0.75 + 0.25 * math.exp(-apart * (1 / 300 + 1 / 100)))
+        assert abs(clear - expected) < 5 * math.sqrt(expected * (1 - expected) / samples)
+
+
+def test_a_long_wait_finds_the_link_as_it_is_in_the_long_run() -> None:
+    """By packet a burst lasts until so many repetitions are lost, however long they wait."""
+    means = []
+    for loss in (0.01, TimedGilbertElliott.of(0.01, 30.0), GilbertElliott.of(0.01, 4)):
+        found = graph(1).replay(row(loss=loss, back_loss=0.0), 20_000, seed=2)
+        means.append(found.mean_ms)
+    assert means[0] < 45
+    assert means[1] < 45
+    assert means[2] > 80

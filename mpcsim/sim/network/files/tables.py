@@ -205,8 +205,15 @@ def _choice(options: list[Any], value: object) -> Any:
     """Of several types, the one that the value may be: tables are values of classes."""
     of_classes = [each for each in options if each not in _SCALARS]
     scalars = [each for each in options if each in _SCALARS]
+    if isinstance(value, Mapping):
+        of_classes.sort(key=lambda each: _unknown_keys(each, value))
     fitting = of_classes if isinstance(value, Mapping | list) else scalars
     return (fitting or options)[0]
+
+
+def _unknown_keys(of: Any, table: Mapping[str, Any]) -> int:
+    """Count the keys of a table that are no parameters of a class."""
+    return len(table.keys() - signature(of).parameters.keys()) if isinstance(of, type) else 0
 
 
 def _blamed(message: str, names: list[str], at: str) -> str:

@@ -48,7 +48,7 @@ class Assembled:
 def about(fit: Fit) -> list[str]:
     """What a fit is of, with everything that its reader and it have to say."""
     series = fit.series
-    count = counted(series.moments.count, "round trip")
+    count = counted(series.moments.count, "time of one way" if series.one_way else "round trip")
     lost = f", {series.lost} of {series.sent} lost" if series.sent else ""
     lines = [f"{series.a} - {series.b}: {count}{lost} ({series.probe.value})."]
     lines += [f"  {text}." for text in series.understood]
@@ -90,6 +90,7 @@ def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[s
 
 HALF: Final = "each way takes half of a round trip"
 """Where nothing says how round trips divide."""
+ALIKE: Final = "the way back takes what was measured one way"
 
 
 def assemble(
@@ -110,6 +111,9 @@ def assemble(
     """
     by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
     at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
+    needed = any(None in (fit.series.mbit_per_s, fit.series.back_mbit_per_s) for fit in fits)
+    if mbit_per_s is not None and not needed:
+        raise UsageError(f"mbit_per_s is {mbit_per_s}: the measurement has the rate of both ways")
     links: list[Link] = []
     used: dict[int, Fit] = {}
     assumed: list[str] = []
@@ -131,8 +135,8 @@ def assemble(
         links.append(_link(role, at[role], found, mbit_per_s))
         if found.chosen.back is not None:
             assumed.append(_division(role, links[-1], found.chosen.back))
-        elif HALF not in assumed:
-            assumed.insert(0, HALF)
+        elif (said := ALIKE if found.series.one_way else HALF) not in assumed:
+            assumed.insert(0, said)
         measured = (found.series.mbit_per_s, found.series.back_mbit_per_s)
         if None in measured and mbit_per_s is None:
             one = "measured one way, the other way as well" if any(measured) else "both ways"

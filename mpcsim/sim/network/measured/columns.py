@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -29,6 +30,7 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType(
         "sec": "s",
     }
 )
+_ONE_WAY: Final = {"oneway", "owd"}
 _WORD: Final = re.compile(r"(?i:rtts?|pings?|round|trips?)|[A-Z]?[a-zµμ]+|[A-Z]+")
 
 
@@ -48,6 +50,15 @@ class Column:
         words = self.words
         return "round trip" in " ".join(words) or any(
             "rtt" in word or word in ("ping", "pings") for word in words
+        )
+
+    @property
+    def one_way(self) -> bool:
+        """Whether its name says that it holds times of one way: ``owd``, ``one_way_ms``,
+        ``oneway_latency``; or ``latency_ms``, as a latency is one way throughout."""
+        pairs = {"".join(pair) for pair in pairwise(self.words)}
+        return bool(_ONE_WAY & {*self.words, *pairs}) or (
+            not self.round_trips and "latency" in self.words
         )
 
     def unit_in_ms(self, unit: str | None) -> float:

@@ -8,7 +8,9 @@ half, and what exceeds it is put on the way from a to b. So round trips, and exc
 and an answer, are as measured, bursts included; what goes one way only meets too much from a to b
 and too little back.
 
-The nearest family is taken, or the samples if none is near.
+The nearest family is taken whose tail is that of the samples (p95, p99, p99.9, the mean of the
+slowest percent), or the samples if there is none. What was measured one way is fitted as it is, and
+taken for the way back, too.
 
 A family's parameters are those of least Wasserstein distance, found from the moments on; the floor
 is never above the least measured. The distance is the area between the distribution functions of
@@ -41,6 +43,7 @@ from mpcsim.sim.network.latency import (
 from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import scattered
+from mpcsim.sim.order_statistics import ranks
 from mpcsim.sim.rich_display import Table, counted
 from mpcsim.sim.streams import generator
 
@@ -50,6 +53,12 @@ FEW: Final = 30
 """Samples; with fewer, a 95th percentile is one or two of them."""
 POOR_KS: Final = 0.1
 """More than that is poor, unless chance alone gives as much: 1.36 / sqrt(n), one time in twenty."""
+TAIL_AT: Final = (95.0, 99.0, 99.9)
+TAIL_OFF: Final = 0.1
+"""A tail that is nearer than that is near enough."""
+SURE: Final = 0.999
+"""Confidence that a percentile is off."""
+STANDARD_ERRORS: Final = 4.0
 HARDLY_A_TAIL: Final = 100.0
 """Of a Pareto distribution's exponent."""
 DRAWS: Final = 40_000
@@ -74,6 +83,10 @@ class Candidate:
     """Kolmogorov-Smirnov distance, 0 to 1; None: there are no samples to compare with."""
     distance_ms: float | None = None
     """Wasserstein distance."""
+    tail: tuple[str, ...] = ()
+    """What it says of the slowest round trips that cannot be chance."""
+    doubled: bool = False
+    """Both ways take the same time: it is of times measured one way."""
 
     @property
     def round_trip_mean_ms(self) -> float:
@@ -84,7 +97,7 @@ class Candidate:
         """Simulated round trips, in ascending order: one draw each way."""
         source = generator(SEED, "round trips")
         found = self.one_way.series(source, n)
-        found = found + (self.back or self.one_way).series(source, n)
+        found = found + (found if self.doubled else (self.back or self.one_way).series(source, n))
         found.sort()
         return found
 
@@ -151,7 +164,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
     warnings = []
     times = np.array(series.rtt_ms)
     if len(times) > 1:
-        candidates = _compared(times)
+        candidates = _compared(times, series.one_way)
         neighbours, memory = _memory(times)
         if len(times) < FEW:
             warnings.append(f"only {counted(len(times), 'round trip')}: the tail is a guess")
@@ -159,8 +172,8 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
         candidates = _without_samples(series)
         neighbours, memory = 0.0, 0
     if blocks is not None:
-        there, back = _divided(times)
-        chosen = _candidate("bursts", Bursts(there, blocks), times, back)
+        there, back = _divided(times, series.one_way)
+        chosen = _candidate("bursts", Bursts(there, blocks), times, back, series.one_way)
         candidates = (chosen, *candidates)
     elif distribution is not None:
         named = [each for each in candidates if each.name == distribution]
@@ -172,13 +185,21 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
             )
         chosen = named[0]
     else:
-        chosen = next((each for each in candidates if each.name in _FAMILIES), candidates[0])
-        if chosen.ks is not None and chosen.ks > _poor(times):
+        families = [each for each in candidates if each.name in _FAMILIES] or [candidates[0]]
+        near = [each for each in families if each.ks is None or each.ks <= _poor(times)]
+        chosen = next((each for each in near if not each.tail), families[0])
+        if chosen not in near or chosen.tail:
             nearest, chosen = chosen, next(e for e in candidates if e.name == "empirical")
+            why = f"is off by up to {nearest.ks:.0%} of the round trips"
+            if near:
+                nearest = near[0]
+                why = f"has {'; '.join(nearest.tail)}"
             warnings.append(
-                f"no family fits (the nearest, {nearest.name}, is off by up to {nearest.ks:.0%} of "
-                "the round trips): the samples themselves are taken"
+                f"no family fits (the nearest, {nearest.name}, {why}): the samples themselves are "
+                "taken"
             )
+    if chosen.tail:
+        warnings.append(f"{chosen.name} has another tail: {'; '.join(chosen.tail)}")
     if chosen.ks is not None and chosen.ks > _poor(times):
         warnings.append(
             f"{chosen.name} fits poorly: shares of round trips below a time are off by up to "
@@ -231,28 +252,40 @@ DISTRIBUTIONS: Final = (*_FAMILIES, "empirical", "constant")
 """What can be asked for by name."""
 
 
-def _compared(times: Times) -> tuple[Candidate, ...]:
+def _compared(times: Times, one_way: bool) -> tuple[Candidate, ...]:
     """All that these round trips allow, the nearest first."""
     mean, std, least = float(times.mean()), float(times.std()), float(times.min())
     made: list[tuple[str, Latency]] = [("constant", Constant(mean / 2))]
     if std > 1e-9 * mean:
         for name, family in _FAMILIES.items():
-            best = _search(family, times, mean, std, least)
+            best = _search(family, times, mean, std, least, one_way)
             if best is not None:
                 made.append((name, best))
-    there, back = _divided(times)
-    compared = [_candidate("empirical", Empirical(there), times, back)]
-    compared += [_candidate(name, latency, times) for name, latency in made]
+    there, back = _divided(times, one_way)
+    compared = [_candidate("empirical", Empirical(there), times, back, one_way)]
+    compared += [_candidate(name, latency, times, None, one_way) for name, latency in made]
     return tuple(sorted(compared, key=lambda each: each.distance_ms or 0.0))
 
 
-def _candidate(name: str, one_way: Latency, times: Times, back: Latency | None = None) -> Candidate:
-    simulated = Candidate(name, one_way, back).round_trips(DRAWS)
-    return Candidate(name, one_way, back, _ks(times, simulated), _distance(times, simulated))
+def _candidate(
+    name: str, one_way: Latency, times: Times, back: Latency | None, doubled: bool
+) -> Candidate:
+    simulated = Candidate(name, one_way, back, doubled=doubled).round_trips(DRAWS)
+    return Candidate(
+        name,
+        one_way,
+        back,
+        _ks(times, simulated),
+        _distance(times, simulated),
+        tuple(_tail(np.sort(times), simulated)) if name in _FAMILIES else (),
+        doubled,
+    )
 
 
-def _divided(times: Times) -> tuple[tuple[float, ...], Constant]:
-    """Samples of the way there, and the way back: half of the least."""
+def _divided(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant | None]:
+    """Samples of the way there, and the way back: half of the least, or likewise."""
+    if one_way:
+        return tuple((times / 2).tolist()), None
     half = float(times.min()) / 2
     return tuple((times - half).tolist()), Constant(half)
 
@@ -267,6 +300,7 @@ def _search(
     mean: float,
     std: float,
     least: float,
+    doubled: bool,
 ) -> Latency | None:
     """The nearest of a family: a compass search over mean, standard deviation and floor.
 
@@ -280,10 +314,13 @@ def _search(
         floor = max(0.0, least - 0.05 * factors[2] * gap)
         centre = floor + (mean - floor) * factors[0]
         try:
-            latency = family(centre / 2, factors[1] * std / math.sqrt(2), floor / 2)
+            spread = std / 2 if doubled else std / math.sqrt(2)
+            latency = family(centre / 2, factors[1] * spread, floor / 2)
         except UsageError:
             return math.inf, None
-        return _apart(measured, Candidate("", latency).round_trips(SEARCH_DRAWS)), latency
+        return _apart(
+            measured, Candidate("", latency, doubled=doubled).round_trips(SEARCH_DRAWS)
+        ), latency
 
     at = (1.0, 1.0, 1.0)
     distance, best = made(at)
@@ -338,6 +375,33 @@ def _ks(times: Times, simulated: Times) -> float:
     right = np.searchsorted(simulated, values, side="right") / len(simulated)
     left = np.searchsorted(simulated, values, side="left") / len(simulated)
     return float(max(np.abs(upto - right).max(), np.abs(before - left).max()))
+
+
+def _tail(times: Times, simulated: Times) -> Iterator[str]:
+    """Say what of the slowest round trips is off by more than a tenth, and not by chance.
+
+    A percentile is, if it is outside of the order statistics that enclose the measured one; the
+    mean of the slowest percent, if it is further off than so many of its standard errors.
+
+    Args:
+        times: in ascending order, as ``simulated``.
+    """
+    for percent in TAIL_AT:
+        measured, ours = (float(np.percentile(each, percent)) for each in (times, simulated))
+        low, high = ranks(len(times), percent / 100, SURE)
+        beyond = (low > 0 and ours < times[low - 1]) or (
+            high <= len(times) and ours > times[high - 1]
+        )
+        if beyond and abs(ours / measured - 1) > TAIL_OFF:
+            yield f"p{percent:g} {_plain(ours)} ms instead of {_plain(measured)}"
+    n = len(times) // 100
+    if not n:
+        return
+    slowest = simulated[-(len(simulated) // 100) :]
+    measured, ours = float(times[-n:].mean()), float(slowest.mean())
+    error = math.sqrt((float(slowest.var()) + (ours - float(slowest[0])) ** 2) / n)
+    if abs(measured - ours) > max(STANDARD_ERRORS * error, TAIL_OFF * measured):
+        yield f"{_plain(ours)} ms in the slowest percent instead of {_plain(measured)}"
 
 
 def _distance(times: Times, simulated: Times) -> float:

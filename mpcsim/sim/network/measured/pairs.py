@@ -1,10 +1,12 @@
-"""A CSV of round trips, doubled where headings say one way: one a line, of one or several pairs.
+"""A CSV of round trips, or of one-way times where headings say so: one a line, of one or several
+pairs.
 
 Headings say what a column is: the ends (``from`` and ``to``, ``source`` and ``target``, ``a`` and
-``b``, ...), the round trip (``rtt_ms``, ``ping``, ``latency_us``: the unit is at the end, or else
-milliseconds; ``one_way_ms`` and ``owd`` are one way), when it was taken (``time``, ``timestamp``:
-seconds, or ISO 8601). Columns that say none of this are left alone. Commas, semicolons (with
-decimal commas) or tabs part them. A file without headings has one column, of round trips.
+``b``, ...), the round trip (``rtt_ms``, ``ping``, ``delay_us``: the unit is at the end, or else
+milliseconds) or the time of one way (``one_way_ms``, ``owd``, ``latency_ms``), when it was taken
+(``time``, ``timestamp``: seconds, or ISO 8601). Columns that say none of this are left alone.
+Commas, semicolons (with decimal commas) or tabs part them. A file without headings has one column,
+of round trips.
 
 A round trip that is empty, or ``*``, ``timeout``, ``lost``, ``nan`` or ``-``, got lost.
 """
@@ -16,7 +18,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
@@ -24,6 +25,7 @@ from mpcsim.sim.network.measured.columns import Column
 from mpcsim.sim.network.measured.series import CLIENT_SITE, GATEWAY_SITE, Draft, Probe, Series
 
 FORMAT: Final = "CSV of round trips"
+ONE_WAY: Final = "CSV of one-way times"
 
 _ENDS: Final = (
     {"from", "source", "src", "a", "client", "origin", "sitea", "fromsite", "fromregion"},
@@ -41,7 +43,6 @@ _WHEN: Final = {
     "timestamps",
 }
 _LATENCY: Final = {"latency", "delay", "ms", "rtt", "ping"}
-_ONE_WAY: Final = {"oneway", "owd"}
 _HEADING: Final = re.compile(r"[\w ()/µ-]{1,40}")
 _LOST: Final = {"", "*", "-", "timeout", "lost", "nan", "none", "null", "na", "n/a"}
 
@@ -134,19 +135,20 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
     heading = Column(path, found[0].cells[layout.rtt] if headed else "", {})
     in_ms = heading.unit_in_ms(unit)
     said = unit is not None or heading.unit_in_name
-    one_way = _is_one_way(heading)
+    one_way = heading.one_way
+    form = ONE_WAY if one_way else FORMAT
     drafts: dict[frozenset[str], Draft] = {}
     width = len(found[0].cells)
     for row in found[headed:]:
         a, b = _ends(row, layout, path, width)
         pair = frozenset((a, b))
         if pair not in drafts:
-            drafts[pair] = draft = Draft(path, FORMAT, Probe.UNKNOWN, a, b, unit_known=said)
+            drafts[pair] = draft = Draft(path, form, Probe.UNKNOWN, a, b, unit_known=said)
             if not heading.round_trips and not one_way:
                 name = f"column {heading.name!r}" if headed else "the column"
                 draft.understood.append(f"{name} is taken for round trips")
             if one_way:
-                draft.understood.append("one way by its name: doubled to round trips")
+                draft.understood.append(f"column {heading.name!r} is one way by its name")
         draft = drafts[pair]
         cell = row.cells[layout.rtt] if layout.rtt < len(row.cells) else ""
         if cell.lower() in _LOST:
@@ -162,7 +164,7 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
     for draft in drafts.values():
         if draft.lost_in:
             draft.understood.append(f"{len(draft.lost_in)} without a time: lost")
-    return [draft.series() for draft in drafts.values()]
+    return [draft.series(one_way=one_way) for draft in drafts.values()]
 
 
 def _ends(row: Row, layout: _Layout, path: str, width: int) -> tuple[str, str]:
@@ -215,12 +217,6 @@ def _layout(found: Sequence[Row], separator: str, path: str, column: str | None)
     return _Layout(rtt, both, whens[0] if whens else None)
 
 
-def _is_one_way(heading: Column) -> bool:
-    """Return whether a heading speaks of one way: ``owd``, ``one_way_ms``, ``oneway_latency``."""
-    pairs = {"".join(pair) for pair in pairwise(heading.words)}
-    return bool(_ONE_WAY & {*heading.words, *pairs})
-
-
 def _round_trips(
     names: Sequence[Column],
     joined: Mapping[int, str],
@@ -237,7 +233,7 @@ def _round_trips(
     others = [at for at in joined if at not in (ends or ())]
     for fits in (
         [at for at in others if names[at].round_trips],
-        [at for at in others if set(names[at].words) & _LATENCY or _is_one_way(names[at])],
+        [at for at in others if set(names[at].words) & _LATENCY or names[at].one_way],
         others if len(others) == 1 else [],
     ):
         if len(fits) == 1:

@@ -87,6 +87,8 @@ class Series:
     """In place of samples."""
     tls_round_trips: int | None = None
     """Of a TLS handshake, as its duration tells."""
+    one_way: bool = False
+    """Each sample is twice what was measured one way."""
     in_order: bool = True
     """Whether the samples follow each other in time as they do in the file."""
     understood: tuple[str, ...] = ()

@@ -10,11 +10,14 @@ from mpcsim.sim.network.tcp.state import ALL, CLOSED, OPEN, READY, Record
 
 
 @compiled
-def begin(c: Record) -> None:
-    """Make it new, with its settings as they are."""
-    warm = c.warm != 0
+def begin(c: Record, warm: bool) -> None:
+    """Make it new, with its settings as they are.
+
+    Args:
+        warm: it was kept open since earlier.
+    """
     c.state = READY if warm else CLOSED
-    c.accepted = c.warm
+    c.accepted = 1 if warm else 0
     c.resend_syn = math.inf
     c.resend_syn_ack = math.inf
     c.syns = 0
@@ -22,6 +25,7 @@ def begin(c: Record) -> None:
     c.next = math.inf
     c.ready_ms = -math.inf
     c.untold = 0
+    c.given_up = 0
     for h in range(2):
         s = c.half[h]
         s.given = 0
@@ -67,6 +71,7 @@ def begin(c: Record) -> None:
         s.rto = 1000.0
         s.timer = math.inf
         s.timer_kind = 0
+        s.timeouts = 0
         s.history = 0
         s.last_sent = -math.inf
         s.rack_sent = -math.inf

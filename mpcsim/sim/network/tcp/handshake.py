@@ -2,8 +2,11 @@
 
 A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and
 5.5); so does a SYN-ACK. Linux repeats a SYN five times after 1 s each before it waits longer
-(``net.ipv4.tcp_syn_linear_timeouts``). The flights of TLS are messages like others; what may be
-sent before, between and after them, ``gate`` says.
+(``net.ipv4.tcp_syn_linear_timeouts``). It gives up 64 s after the last of ten
+repetitions (``tcp_syn_retries``, 6, and the four linear ones), after 131 s; kernels before 6.5,
+without linear ones, after 127 s. ns-3 gives up 32 s after the last of six SYNs (``ConnCount``),
+after 63 s. A SYN-ACK is repeated five times (``tcp_synack_retries``). The flights of TLS are
+messages like others; what may be sent before, between and after them, ``gate`` says.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from mpcsim.sim.network.tcp.wire import launch, mixed, uniform
 
 FIRST_TIMEOUT_MS = 1000.0
 LINEAR_TIMEOUTS = 4
+SYN_RETRIES = 6
+NS3_SYNS = 6
+SYN_ACKS = 6
 
 
 @compiled
@@ -91,6 +97,11 @@ def begin(c: Record, now: float, key: np.uint64, forward: float, backward: float
 
 @compiled
 def send_syn(c: Record, now: float) -> None:
+    """Send a SYN, or give up after the last one."""
+    most = 1 + SYN_RETRIES + LINEAR_TIMEOUTS if c.linux else NS3_SYNS
+    if c.syns == most:
+        c.given_up = 1
+        return
     if c.linux:
         wait = linux.late(FIRST_TIMEOUT_MS * 2.0 ** max(c.syns - LINEAR_TIMEOUTS, 0))
     else:

@@ -6,6 +6,8 @@ lets time pass up to the next arrival.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mpcsim.sim.network.tcp import handshake, linux, ns3, receiver
@@ -169,7 +171,10 @@ def happen(c: Record) -> bool:
     if c.resend_syn <= now:
         handshake.send_syn(c, now)
     elif c.resend_syn_ack <= now:
-        handshake.send_syn_ack(c, now)
+        if c.syn_acks < handshake.SYN_ACKS:
+            handshake.send_syn_ack(c, now)
+        else:
+            c.resend_syn_ack = math.inf
     return False
 
 
@@ -199,10 +204,11 @@ def step(c: Record) -> bool:
 @compiled
 def steps(c: Record, until: float, others: float) -> tuple[bool, float]:
     """Let what comes next happen, and more up to ``until`` as long as it is before what happens on
-    ``others``; whether a message arrived by the last of it, and when that was."""
+    ``others``; whether a message arrived by the last of it, and when that was. It stops when an end
+    gives up, too."""
     while True:
         at = c.next
         if step(c):
             return True, at
-        if c.next > until or c.next >= others:
+        if c.given_up or c.next > until or c.next >= others:
             return False, at

@@ -31,6 +31,7 @@ from mpcsim.sim.network.tcp.state import (
 
 REORDERING = 3
 MAX_RTO_MS = 120_000.0
+GIVE_UP_MS = 924_600.0
 LONG_STEP_MS = 32.0
 LEAST_TIMER_MS = 2.0
 QUICK_ACKS = 16
@@ -719,8 +720,12 @@ def _probe(c: Record, h: int, now: float) -> None:
 
 @compiled
 def _timeout(c: Record, h: int, now: float) -> None:
-    """Nothing came for too long (``tcp_enter_loss``)."""
+    """Nothing came for too long (``tcp_enter_loss``); after ``tcp_retries2`` timeouts of the least
+    length, doubled up to the longest, the connection is given up (``retransmits_timed_out``)."""
     s = c.half[h]
+    if s.partial and s.retrans_ms >= 0 and now - s.retrans_ms >= GIVE_UP_MS:
+        c.given_up = 1
+        return
     new = s.state < RECOVERY
     for i in range(s.una, s.nxt):
         segment = s.segment[i & RING]

@@ -32,6 +32,8 @@ from mpcsim.sim.network.tcp.state import (
 
 DUPLICATE_ACKS = 3
 MAX_RTO_MS = 60_000.0
+DATA_RETRIES = 6
+"""``DataRetries``, by default."""
 
 
 @compiled
@@ -282,6 +284,7 @@ def _advance(
 ) -> None:
     """The head has moved (``ProcessAck``)."""
     s = c.half[h]
+    s.timeouts = 0
     acked = acked_bytes // SEGMENT_BYTES
     s.remainder += acked_bytes % SEGMENT_BYTES
     if s.remainder >= SEGMENT_BYTES:
@@ -336,11 +339,15 @@ def _advance(
 
 @compiled
 def expire(c: Record, h: int, now: float) -> None:
-    """The retransmission timer (``ReTxTimeout``)."""
+    """The retransmission timer (``ReTxTimeout``). The seventh in a row gives up."""
     s = c.half[h]
     s.timer = math.inf
     if s.una == s.nxt:
         return
+    if s.timeouts == DATA_RETRIES:
+        c.given_up = 1
+        return
+    s.timeouts += 1
     s.dupacks = 0
     s.retrans = 0
     for i in range(s.una, s.nxt):

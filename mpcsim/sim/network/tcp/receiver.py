@@ -84,6 +84,7 @@ def told(c: Record, d: int) -> bool:
         if here < m.size and (here <= m.told or not m.stream):
             return False
         m.told = here
+        c.told_failed = 0
         c.told_half = d
         c.told_number = m.number
         c.told_bytes = here

@@ -120,6 +120,9 @@ WIRE: Final = np.dtype(
         ("to_good", np.float64),
         ("bad_loss", np.float64),
         ("bad", np.int64),  # -1: not known yet
+        ("change_rate", np.float64),  # bursty loss by time: changes per ms; 0: none
+        ("bad_share", np.float64),
+        ("seen", np.float64),  # when ``bad`` was the state
     ],
     align=True,
 )
@@ -177,6 +180,7 @@ HALF: Final = np.dtype(
         ("rto", np.float64),
         ("timer", np.float64),
         ("timer_kind", np.int64),
+        ("timeouts", np.int64),  # since something was acknowledged last (ns-3)
         ("history", np.int64),  # segments before it give no sample any more (ns-3)
         ("last_sent", np.float64),
         # RACK and TLP (Linux)
@@ -250,6 +254,8 @@ CONNECTION: Final = np.dtype(
         ("told_bytes", np.int64),
         ("told_size", np.int64),
         ("told_slot", np.int64),  # where it is kept
+        ("told_failed", np.int64),  # it did not arrive: its connection was given up
+        ("given_up", np.int64),  # an end has waited in vain for too long
         ("untold", np.int64),  # there may be more to tell
         ("ready_ms", np.float64),  # when it was open
         ("warm", np.int64),
@@ -281,6 +287,7 @@ POOL: Final = np.dtype(
         ("used", np.int64),  # records that have ever been in use
         ("spare", np.int64),  # the first one given back, or -1
         ("top", np.int64),  # of the tree of times
+        ("failed", np.int64),  # transfers that failed and of which nobody was told
     ],
     align=True,
 )
@@ -311,7 +318,7 @@ TRANSFER: Final = np.dtype(
         ("forward", np.float64),
         ("backward", np.float64),
         ("given", np.float64),
-        ("connection", np.int64),  # -1: waits for one; -2: not in use
+        ("connection", np.int64),  # -1: waits for one; -2: not in use; -3 - k: failed on k
         ("order", np.int64),
         # where its time went
         ("arrived", np.float64),

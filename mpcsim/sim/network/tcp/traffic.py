@@ -66,6 +66,7 @@ def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
         own = c.half[h].wire[0]
         own.free = shared.free
         own.bad = shared.bad
+        own.seen = shared.seen
     return c
 
 
@@ -80,6 +81,7 @@ def _leave(
         own = c.half[h].wire[0]
         shared.free = own.free
         shared.bad = own.bad
+        shared.seen = own.seen
     note_time(times, pool[0].top, k, UNTOLD if c.untold else c.next)
 
 
@@ -92,6 +94,7 @@ def reset(heads: Record, times: Times, pool: Record, links: Record) -> None:
         note_time(times, pool[0].top, k, math.inf)
     state.used = 0
     state.spare = -1
+    state.failed = 0
     state.top = len(times) // 2
     for k in range(len(links)):
         links[k].first = -1
@@ -132,7 +135,7 @@ def _open(
     head.following = -1
     c.warm_rtt = link.warm_rtt
     c.warm_deviation = link.warm_deviation
-    connection.begin(c)
+    connection.begin(c, c.warm != 0)
     for h in range(2):
         template = link.wire[h ^ t.side]
         own = c.half[h].wire[0]
@@ -142,6 +145,8 @@ def _open(
         own.to_bad = template.to_bad
         own.to_good = template.to_good
         own.bad_loss = template.bad_loss
+        own.change_rate = template.change_rate
+        own.bad_share = template.bad_share
     return k
 
 
@@ -323,9 +328,14 @@ def advance(
         waiting: whether a transfer may wait for a connection.
 
     Returns:
-        The connection on which something arrived (-1: none did), and when.
+        The connection on which something arrived, or was given up (``told_failed``); -1: nothing
+        did. And when.
     """
     while True:
+        if pool[0].failed:
+            return _tell_failure(
+                connections, heads, times, pool, links, transfers, waiting, now
+            ), now
         top = pool[0].top
         at = times[top]
         if at > until or at == math.inf:
@@ -338,12 +348,65 @@ def advance(
             there = kernel.arrivals(c, now)
         else:
             there, at = kernel.steps(c, until, -math.inf if early else _others(times, top, k))
+        if c.given_up and not there:
+            _give_up(c, pool, transfers, k)
+            now = at
         _leave(connections, heads, times, pool, links, k)
         if early and not there:  # a flight that arrives frees its connection
             place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
         if there:
             _settle(connections, heads, times, pool, links, transfers, waiting, k, at)
             return k, at
+
+
+@compiled
+def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
+    """Fail everything on connection ``k``, of which an end has heard nothing for too long. It is
+    closed: who sends something over it next opens it anew."""
+    for number in range(len(transfers)):
+        if transfers[number].connection == k:
+            transfers[number].connection = -3 - k
+            pool[0].failed += 1
+    free, bad, seen = c.half[0].wire[0].free, c.half[0].wire[0].bad, c.half[0].wire[0].seen
+    back_free, back_bad = c.half[1].wire[0].free, c.half[1].wire[0].bad
+    back_seen = c.half[1].wire[0].seen
+    connection.begin(c, False)
+    there, back = c.half[0].wire[0], c.half[1].wire[0]
+    there.free, there.bad, there.seen = free, bad, seen
+    back.free, back.bad, back.seen = back_free, back_bad, back_seen
+
+
+@compiled
+def _tell_failure(
+    connections: Record,
+    heads: Record,
+    times: Times,
+    pool: Record,
+    links: Record,
+    transfers: Record,
+    waiting: bool,
+    now: float,
+) -> int:
+    """Note the first transfer that failed as what to tell; its connection."""
+    first = -1
+    for number in range(len(transfers)):
+        t = transfers[number]
+        if t.connection < -2 and (first < 0 or t.order < transfers[first].order):
+            first = number
+    t = transfers[first]
+    k = -3 - t.connection
+    t.connection = -2
+    pool[0].failed -= 1
+    t.arrived = now
+    t.forward = t.queueing = t.handshake = t.window = t.transmission = 0.0
+    t.recovery = now - t.given
+    c = connections[k]
+    c.told_failed = 1
+    c.told_number = first
+    c.told_bytes = c.told_size = 0
+    if waiting and (links[t.link].http2 or not t.exclusive):
+        place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
+    return int(k)
 
 
 @compiled

@@ -7,6 +7,8 @@ how often that was sent before: the same wherever and however a run is repeated.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mpcsim.sim.network.tcp.compiled import compiled
@@ -66,7 +68,16 @@ def launch(
         return DROPPED
     wire.free = start + size * 8 / wire.bits_per_ms
     chance = wire.loss
-    if wire.to_bad > 0:
+    if wire.change_rate > 0:
+        bad_now = wire.bad_share
+        if wire.bad >= 0:
+            kept = math.exp(-wire.change_rate * (start - wire.seen))
+            bad_now += (wire.bad - bad_now) * kept
+        wire.bad = 1 if uniform(key, place, tries, what + 8) < bad_now else 0
+        wire.seen = start
+        if wire.bad:
+            chance = wire.bad_loss
+    elif wire.to_bad > 0:
         turn = uniform(key, place, tries, what + 8)
         if wire.bad < 0:
             wire.bad = 1 if turn < wire.to_bad / (wire.to_bad + wire.to_good) else 0

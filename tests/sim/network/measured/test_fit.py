@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.latency import Constant, Gamma, Latency, LogNormal, Normal
+from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Normal
 from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, fit
 from mpcsim.sim.network.measured.reading import read
@@ -131,3 +131,53 @@ def test_the_table() -> None:
     for name in ("measured", *DISTRIBUTIONS):
         assert f"  {name}" in text
     assert text.count(" *") == 1
+
+
+# ------------------------------------------------------------------ tails
+
+
+def test_a_tail_that_no_family_has_is_kept() -> None:
+    """18 of 3,600 round trips take half a second: hardly a difference of the distributions."""
+    generator = np.random.default_rng(7)
+    times = generator.normal(40.0, 1.5, 3_600)
+    times[::200] = generator.normal(500.0, 5.0, 18)
+    found = fit(series(times))
+    assert found.chosen.name == "empirical"
+    assert np.percentile(found.chosen.round_trips(50_000), 99.9) > 450
+    assert "ms in the slowest percent instead of 2" in found.warnings[0]
+    named = fit(series(times), "normal")
+    assert named.chosen.name == "normal"
+    assert "normal has another tail" in named.warnings[0]
+
+
+@pytest.mark.parametrize("n", [60, 600, 6_000])
+def test_a_tail_of_the_family_itself_is_no_other_tail(n: int) -> None:
+    for one_way in (LogNormal(15, 0.8, 10), Gamma(15, 2.0, 10), Normal(15, 2, 11)):
+        chosen = fit(both_ways(one_way, n)).chosen
+        assert chosen.name != "empirical"
+
+
+# ------------------------------------------------------------------ one way
+
+
+@pytest.mark.parametrize("heading", ["one_way_ms", "latency_one_way_ms", "latency_ms", "rtt_ms"])
+def test_a_heading_means_the_same_everywhere(heading: str, tmp_path: Path) -> None:
+    """Times of 41 ms one way on average stay 41 and keep their spread; round trips are halved."""
+    times = np.random.default_rng(3).normal(41.0, 4.0, 1_000)
+    path = tmp_path / "times.csv"
+    path.write_text("\n".join([heading, *map(str, times)]))
+    [measured] = read(path).series
+    round_trip = heading == "rtt_ms"
+    assert measured.format == f"CSV of {'round trips' if round_trip else 'one-way times'}"
+    for name in ("normal", "empirical"):
+        chosen = fit(measured, name).chosen
+        latency = chosen.one_way
+        assert chosen.round_trip_mean_ms / 2 == pytest.approx(41.0 / (1 + round_trip), rel=0.01)
+        if not round_trip:
+            assert (latency.mean_ms, latency.std_ms) == pytest.approx((41.0, 4.0), rel=0.05)
+            assert chosen.back is None
+    made = Empirical.from_rtt(path) if round_trip else Empirical.from_csv(path)
+    assert made.mean_ms == pytest.approx(41.0 / (1 + round_trip), rel=0.01)
+    wrong = Empirical.from_csv if round_trip else Empirical.from_rtt
+    with pytest.raises(UsageError, match="one way"):
+        wrong(path)

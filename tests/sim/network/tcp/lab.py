@@ -77,6 +77,8 @@ class Line:
         self.now = 0.0
         self.done: dict[int, Transfer] = {}
         """Transfers that are over, by the number that ``send`` has given; in order of arrival."""
+        self.failed: set[int] = set()
+        """Those of them that did not arrive: TCP gave up."""
         self.heard: dict[int, list[tuple[float, int]]] = {}
         """When how many bytes of a message were there."""
         self._numbers: dict[int, int] = {}
@@ -112,6 +114,8 @@ class Line:
             self.now = arrival.at_ms
             found = self._numbers[arrival.number]
             self.heard.setdefault(found, []).append((arrival.at_ms, arrival.size))
+            if arrival.failed:
+                self.failed.add(found)
             if arrival.whole:
                 del self._numbers[arrival.number]
                 self.done[found] = self.traffic.finish(arrival.number)
