@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
@@ -31,6 +31,7 @@ from mpcsim.testing import (
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.protocols import Network, frost_signing, run_over_network, run_protocol
 from tests.testing import own_invariants as own
+from tests.testing.implementations import hunting
 from tests.testing.own_node import OwnNode
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
@@ -120,15 +121,7 @@ def test_secrets_are_masked_in_what_it_says():
 
 
 def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
-    @seed(1)
-    @settings(
-        max_examples=400,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @hunting
     @given(data=st.data())
     def hunt(data):
         scenario = data.draw(wallets.scenarios(secp256k1=False))
@@ -159,16 +152,10 @@ def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
 def test_the_examples_run():
     lines = (inspect.getdoc(invariant) or "").splitlines()
     code = textwrap.dedent("\n".join(line for line in lines if line.startswith(" ") or not line))
-    names: dict[str, Any] = {
-        **vars(protocols),
-        "ApiRun": ApiRun,
-        "Done": Done,
-        "invariant": invariant,
-    }
+    check = partial(check_wallet_service, profile=HUNT.with_budget(2), seed=0)
+    names: dict[str, Any] = {"ApiRun": ApiRun, "Done": Done, "invariant": invariant}
     names |= {"order": Order((1, 0)), "faults": (), "scenario": frost_signing(2, 3, (1, 2))}
-    names["check_wallet_service"] = partial(
-        check_wallet_service, profile=HUNT.with_budget(2), seed=0
-    )
+    names |= {"check_wallet_service": check} | vars(protocols)
     with OwnNode() as names["target"]:
         exec(code, names)
     found = names["no_nonce_twice"]
