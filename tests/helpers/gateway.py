@@ -98,8 +98,8 @@ def cheating(tamper: Tamper) -> Wrap:
 class Clock:
     """Seconds that pass when a test says so."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
 
     def __call__(self) -> float:
         return self.now
@@ -282,9 +282,7 @@ class Client:
             path=request.path,
         )
         return replace(
-            request,
-            first=use.first,
-            proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer))),
+            request, first=use.first, proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
         )
 
     def opening(

@@ -10,14 +10,7 @@ from mpcsim.mta import schemes
 from mpcsim.mta.schemes import register_scheme
 from mpcsim.rpc.wire import Signing
 from mpcsim.sample_keys import keys
-from mpcsim.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    EncryptedShare,
-    SecretStore,
-    VaultKey,
-    answer_tag,
-)
+from mpcsim.vault import INTERACTIVE, Argon2Cost, EncryptedShare, SecretStore, VaultKey, answer_tag
 from node import checks
 from node.checks import SealedShare, check_answer, check_cost, opened_share
 from node.errors import ApiError, BadRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,13 +15,7 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
 from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.rpc.transport import (
-    ConnectionLost,
-    NotReached,
-    Reply,
-    TooLarge,
-    TooLate,
-)
+from mpcsim.rpc.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
 from node.errors import (
     ApiError,
     BadRequest,
@@ -51,13 +45,7 @@ class Canned:
         self.asked: list[tuple[str, str, str | None, bytes | None]] = []
 
     async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None,
-        body: bytes | None = None,
-        headers: Mapping[str, str] = {},
+        self, method: str, path: str, *, token: Any, body: Any = None, **options: Any
     ) -> Reply:
         self.asked.append((method, path, token, body))
         reply = self.replies.pop(0)
@@ -83,12 +71,7 @@ def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]
 
 
 def refusal(
-    status: int,
-    body: object,
-    call: Any = sign,
-    *,
-    code: str | None = None,
-    after: str | None = None,
+    status: int, body: object, call: Any = sign, *, code: Any = None, after: str | None = None
 ) -> ApiError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     with pytest.raises(ApiError) as caught:
@@ -154,16 +137,10 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        (400, Code.INTERNAL),
-        (404, Code.NOT_FOUND),
-        (409, Code.CONFLICT),
-        (410, Code.SESSION_GONE),
-        (429, Code.LIMITED),
-        (500, Code.INTERNAL),
-        (502, Code.UPSTREAM_DOWN),
-        (503, Code.UPSTREAM_DOWN),
-        (504, Code.UPSTREAM_LATE),
-        (599, Code.INTERNAL),
+        *((status, Code.INTERNAL) for status in (400, 500, 599)),
+        *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
+        *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
+        *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
     ],
 )
 def test_without_a_code_that_is_known_the_status_has_to_do(status: int, code: Code) -> None:

@@ -31,7 +31,7 @@ from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, Pass, on, settled
+from tests.node.wallets import House, Pass, answering, losing, on, refused, settled
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
@@ -39,13 +39,6 @@ VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
 
 Test = Callable[[House], Coroutine[Any, Any, None]]
-
-
-async def refused(error: type[ApiError], call: Coroutine[Any, Any, object]) -> ApiError:
-    with pytest.raises(error) as caught:
-        await call
-    assert type(caught.value) is error
-    return caught.value
 
 
 async def check_works(house: House, record: KeyShareRecord, name: str = "alice") -> None:
@@ -69,14 +62,11 @@ async def prepared(house: House, verb: str) -> KeyShareRecord | None:
 
 def again(house: House, verb: str, **options: Any) -> Coroutine[Any, Any, KeyShareRecord]:
     """The call that is repeated."""
-    made: Coroutine[Any, Any, KeyShareRecord] = getattr(house, verb)(ED, key=KEY, **options)
-    return made
+    return getattr(house, verb)(ED, key=KEY, **options)  # type: ignore[no-any-return]
 
 
-async def lost(name: str, go_on: Pass) -> Reply:
-    """Done, but nobody hears of it, nor of anything that it is asked then."""
-    await go_on()
-    raise UpstreamTimeout
+lost = losing(UpstreamTimeout())
+"""Done, but nobody hears of it, nor of anything that it is asked then."""
 
 
 # ---------------------------------------------------------------------- what came into force
@@ -101,14 +91,14 @@ async def test_after_a_lost_answer(verb: str, lost_at: str, house: House) -> Non
     await prepared(house, verb)
     at = verb if " " in lost_at else lost_at
 
-    async def losing(name: str, go_on: Pass) -> Reply:
+    async def cut_off(name: str, go_on: Pass) -> Reply:
         if name == at:
             return await lost(name, go_on)
         if name == "/wallet/v1/keys":  # where the node would find out
             raise Unreachable
         return await go_on()
 
-    house.transport.hook = losing
+    house.transport.hook = cut_off
     error = await refused(OutcomeUnknown, again(house, verb))
     assert error.code is Code.OUTCOME_UNKNOWN
     await settled(house)
@@ -130,10 +120,8 @@ async def test_a_key_that_has_been_recovered_since_by_another_call(house: House)
 async def test_without_a_name_no_gateway_makes_it_a_recovery(house: House) -> None:
     record = await house.generate(ED)
 
-    async def lie(name: str, go_on: Pass) -> Reply:
-        return Reply(409, b'{"error": "recover it"}', "in-force")
-
-    house.transport.hook = on("generate", lie)
+    lie = Reply(409, b'{"error": "recover it"}', "in-force")
+    house.transport.hook = on("generate", answering(lie))
     assert (await refused(InForce, house.generate(ED))).status == 409
     await check_works(house, record)
 
@@ -185,12 +173,9 @@ async def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
 
         async def hang(name: str, go_on: Pass) -> Reply:
             hanging.set()
-            house.transport.hook = dead
+            house.transport.hook = answering(Unreachable())
             await asyncio.Event().wait()
             raise AssertionError
-
-        async def dead(name: str, go_on: Pass) -> Reply:
-            raise Unreachable
 
         house.transport.hook = on(at, hang)
         first = asyncio.ensure_future(again(house, verb))
@@ -295,10 +280,7 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
 async def test_the_name_of_another_call_is_refused_and_nothing_changes(house: House) -> None:
     """One answer for another verb and curve; also while the first one runs."""
 
-    others = [
-        lambda: house.recover(ED, key=KEY),
-        lambda: house.generate("secp256k1", key=KEY),
-    ]
+    others = [lambda: house.recover(ED, key=KEY), lambda: house.generate("secp256k1", key=KEY)]
 
     async def look(name: str, go_on: Pass) -> Reply:
         before = shares_of(house.gateway)

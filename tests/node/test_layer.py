@@ -133,9 +133,7 @@ def test_size(layer, chunked):
     for size, status in [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413), (3_000_000, 413)]:
         content = body.ljust(size)
         response = layer.user().post(
-            "/v3/wallet/generate",
-            content=in_pieces(content) if chunked else content,
-            headers=JSON,
+            "/v3/wallet/generate", content=in_pieces(content) if chunked else content, headers=JSON
         )
         if status == 413:
             assert error_of(response, 413) == "The body has more than 262144 bytes"

@@ -1,7 +1,5 @@
 """Which MPC nodes a node works with."""
 
-import asyncio
-import json
 import logging
 from dataclasses import replace
 
@@ -12,11 +10,10 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import pins
 from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.rpc.transport import Reply
 from mpcsim.vault import SealKey
 from node.errors import UntrustedNode
 from tests.helpers.gateway import hellos
-from tests.node.wallets import House
+from tests.node.wallets import House, altering_json
 
 
 def identities(house):
@@ -26,13 +23,11 @@ def identities(house):
 def showing(party, **changed):
     """A gateway that shows something else of an MPC node."""
 
-    async def hook(name, go_on):
-        reply = await go_on()
-        if name != "nodes":
-            return reply
-        said = json.loads(reply.body)
+    def change(said):
         said[ROLES[party]] |= {member: value.hex() for member, value in changed.items()}
-        return Reply(200, json.dumps(said).encode())
+
+    async def hook(name, go_on):
+        return await (altering_json(change)(name, go_on) if name == "nodes" else go_on())
 
     return hook
 
@@ -44,15 +39,11 @@ def impostor(party):
     return showing(party, identity=own.public, seal_key=seal_key, signature=signature)
 
 
-def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
+async def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
     caplog.set_level(logging.INFO, "node")
-
-    async def test():
-        async with House() as house:
-            named = House(house.gateway, identities=identities(house))
-            await named.sign(await named.generate("ed25519"))
-
-    asyncio.run(test())
+    async with House() as house:
+        named = House(house.gateway, identities=identities(house))
+        await named.sign(await named.generate("ed25519"))
     assert not [record for record in caplog.records if record.name == "node"]
 
 
@@ -108,25 +99,21 @@ async def test_both_at_once_for_each_other():
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
-def test_a_seal_key_that_has_been_replaced(party):
+async def test_a_seal_key_that_has_been_replaced(party):
     """Its statement is genuine, and a gateway may have kept it: with the key, that has leaked, it
     would open what is sealed from now on."""
-
-    async def test():
-        async with House() as house:
-            await house.generate("ed25519")
-            node = house.gateway.links[party].node
-            own, old, seal_key = node._identity, node.hello(), SealKey.fresh(SystemRng()).public
-            signature = own.sign(SealKeyStatement(party, seal_key, 1))
-            kept = showing(party, seal_key=old.seal_key, signature=old.signature)
-            new = replace(old, seal_key=seal_key, signature=signature, seal_number=1)
-            house.client._trust.check({**hellos(house.gateway), party: new})
-            for lie in (None, kept):
-                house.transport.hook = lie
-                with pytest.raises(UntrustedNode, match="is one that it has replaced"):
-                    await house.generate("secp256k1")
-
-    asyncio.run(test())
+    async with House() as house:
+        await house.generate("ed25519")
+        node = house.gateway.links[party].node
+        own, old, seal_key = node._identity, node.hello(), SealKey.fresh(SystemRng()).public
+        signature = own.sign(SealKeyStatement(party, seal_key, 1))
+        kept = showing(party, seal_key=old.seal_key, signature=old.signature)
+        new = replace(old, seal_key=seal_key, signature=signature, seal_number=1)
+        house.client._trust.check({**hellos(house.gateway), party: new})
+        for lie in (None, kept):
+            house.transport.hook = lie
+            with pytest.raises(UntrustedNode, match="is one that it has replaced"):
+                await house.generate("secp256k1")
 
 
 @pytest.mark.parametrize("pinned", [True, False])

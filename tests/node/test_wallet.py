@@ -25,14 +25,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
-from mpcsim.vault import (
-    EncryptedShare,
-    ReplyKey,
-    SealKey,
-    SecretStore,
-    rewrap_half,
-    seal_share,
-)
+from mpcsim.vault import EncryptedShare, ReplyKey, SealKey, SecretStore, rewrap_half, seal_share
 from node.checks import SealedShare, opened_share
 from node.errors import (
     ApiError,
