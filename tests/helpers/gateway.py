@@ -520,6 +520,16 @@ def reopen(folder: Path, **options: Any) -> OpenGateway:
     return open_with(folder, **options)
 
 
+def live(folder: Path, work: Callable[[OpenGateway, Client], Any], **options: Any) -> Any:
+    """Run ``work(gateway, client)`` with a gateway as a new process opens it on a folder."""
+
+    async def whole() -> Any:
+        with closing(reopen(folder, **options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
+
+
 def run_with(work: Callable[[OpenGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:
     """Run ``work(gateway, client)`` with a gateway in memory that has these ``GatewayOptions``."""
 

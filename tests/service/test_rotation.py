@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,7 @@ from node.local import LocalService
 from node.settings import Settings
 from tests.helpers.gateway import reopen
 from tests.node.wallets import CHEAP, PASSWORD
+from tests.service.conftest import alter_store
 
 NEW = {"curve": "ed25519", "password": PASSWORD}
 HASH = "00" * 32
@@ -124,8 +126,7 @@ def test_tokens_of_both_keys_hold_until_the_old_ones_have_expired(tmp_path):
         assert service.local.gateway_user("alice").get(jwks).json() == service.gateway.issuer.jwks()
         assert service.kids() == [new_kid]  # it has been deleted
         service.sign(share)
-    registry = sqlite3.connect(store_file(tmp_path, REGISTRY))
-    with closing(registry):
+    with closing(sqlite3.connect(store_file(tmp_path, REGISTRY))) as registry:
         assert registry.execute("SELECT * FROM earlier_signing_keys").fetchall() == []
 
 
@@ -238,15 +239,20 @@ def made(tmp_path_factory):
     """A folder with a user's key, and its share."""
     folder = tmp_path_factory.mktemp("made")
     with Service(folder) as service:
-        return folder, service.generate(), service.gateway.token("alice", 1e9)
+        return folder, service.generate()
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy of it."""
+    return Path(shutil.copytree(made[0], tmp_path / "data"))
 
 
 @pytest.mark.parametrize("written_ones", range(4))
-def test_a_change_of_a_link_that_is_interrupted(tmp_path, made, written_ones):
+def test_a_change_of_a_link_that_is_interrupted(folder, made, written_ones):
     """After each step both ends can talk, those that run and those that start; another call
     goes on."""
-    shutil.copytree(made[0], tmp_path / "data")
-    folder, party = tmp_path / "data", INSTITUTION
+    party = INSTITUTION
     first = ends(folder, party)[0].keys.key
     with Service(folder) as service:
         now = service.now()
@@ -287,9 +293,7 @@ def test_the_file_of_a_link():
             LinkSecret.from_text(old + more)
 
 
-def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog):
-    folder = tmp_path / "data"
-    shutil.copytree(made[0], folder)
+def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
     with Service(folder) as service:
         paths = [link_file(folder, role, OPERATOR) for role in (REGISTRY, ROLES[OPERATOR])]
         kept = [path.read_text() for path in paths]
@@ -312,11 +316,6 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog)
 # ---------------------------------------------------------------------- a lost seal key
 
 
-def _alter(folder, role, statement):
-    with closing(sqlite3.connect(store_file(folder, role))) as database, database:
-        database.execute(statement)
-
-
 LOST = "DELETE FROM secrets WHERE name = 'seal_key'"
 
 
@@ -329,7 +328,7 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
     with Service(tmp_path, settings=settings) as service:
         share = service.generate()
         public = service.user().get("/v3/wallet/key").json()["keys"][0]["public_key"]
-    _alter(tmp_path, "operator", how)
+    alter_store(store_file(tmp_path, "operator"), how)
     with pytest.raises(UsageError, match="mpcsim rotate seal-key"):
         Service(tmp_path)
     assert replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1

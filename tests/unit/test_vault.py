@@ -72,6 +72,12 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
     return seal_share(share, **arguments)
 
 
+def made(*seed, **changes) -> tuple[str, SecretStore]:
+    """The encrypted share, and the secret store as it is read."""
+    encrypted, packed = sealed(*seed, **changes)
+    return encrypted, SecretStore.from_text(packed)
+
+
 def rewrap(half, me, *, key_id=KEY_ID, user_id=USER, reply_key=NODE_KEYS[OPERATOR]):
     """The half as MPC node ``me`` passes it on."""
     names = {"key_id": key_id, "user_id": user_id}
@@ -105,6 +111,12 @@ def bit_flips(data: bytes):
     for i in range(len(data)):
         for bit in range(8):
             yield data[:i] + bytes([data[i] ^ (1 << bit)]) + data[i + 1 :]
+
+
+def in_transit() -> tuple[SecretStore, ReplyKey, dict[int, bytes]]:
+    """A store, and its halves on their way to whoever has the reply key."""
+    store, reply = made()[1], ReplyKey(SystemRng())
+    return store, reply, rewrapped(store, reply)
 
 
 # --- what is sealed opens -----------------------------------------------------------------------
@@ -234,8 +246,7 @@ def test_recomputed_from_the_strings_alone(cost):
 
 
 def test_every_changed_bit_of_the_share():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     key = unlocked(store)
     for changed in bit_flips(raw(encrypted)):
         with pytest.raises(VaultError) as caught:
@@ -382,8 +393,7 @@ def test_cost_bounds():
 
 @pytest.mark.parametrize("member", ["auth_keys", "identities"])
 def test_exchanged_keys_of_the_mpc_nodes(member):
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     operator, institution = getattr(store, member).values()
     swapped = replace(store, **{member: {OPERATOR: institution, INSTITUTION: operator}})
     with unlocked(store) as key, pytest.raises(WrongKey, match="altered"):
@@ -401,10 +411,9 @@ def plain_half(store: SecretStore, node) -> bytes:
 
 
 def test_no_string_holds_the_secret():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     key = unlocked(store)
-    visible = raw(encrypted) + raw(packed)
+    visible = raw(encrypted) + raw(store.to_text())
     for secret in (key.secret[:32], key.secret[32:], SHARE, PASSWORD.encode()):
         assert bytes(secret) not in visible
     for j in MPC_NODES:
@@ -412,7 +421,7 @@ def test_no_string_holds_the_secret():
 
 
 def test_swapped_halves():
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: store.halves[OPERATOR]}
     with pytest.raises(WrongKey, match="does not open"):
         unlocked(replace(store, halves=swapped))
@@ -428,8 +437,7 @@ def test_a_half_is_bound_to_its_role():
 
 
 def test_another_user():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     with pytest.raises(WrongKey, match="belongs to another key, user or node"):
         unlocked(store, user_id="user-8")
     with pytest.raises(WrongKey, match="does not open with this secret_store"):
@@ -440,7 +448,7 @@ def test_another_user():
 
 
 def test_a_reply_opens_for_its_request_only():
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     reply, other = ReplyKey(SystemRng()), ReplyKey(SystemRng())
     wrapped = rewrapped(store, reply)
     assert reply.combine(wrapped, NODE_KEYS).secret == unlocked(store).secret
@@ -449,9 +457,7 @@ def test_a_reply_opens_for_its_request_only():
 
 
 def test_a_reply_is_authenticated_by_its_node():
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     forger = Box(PrivateKey.generate(), PublicKey(reply.public))
     forged = bytes(forger.encrypt(bytes(64)))
     assert len(forged) == len(wrapped[INSTITUTION])
@@ -487,9 +493,7 @@ def test_a_reply_of_another_length():
 
 
 def test_a_reply_needs_the_keys_of_both_nodes():
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     with pytest.raises(UsageError):
         reply.combine(wrapped, {OPERATOR: NODE_KEYS[OPERATOR]})
     for bad in (bytes(32), b"", bytes(31)):
@@ -503,7 +507,7 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f"
 
 @pytest.mark.parametrize("reply_key", [*LOW_ORDER, b"", bytes(31), bytes(33)])
 def test_unusable_reply_keys(reply_key):
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     with pytest.raises(MalformedVault, match="reply key"):
         rewrap(store.halves[OPERATOR], OPERATOR, reply_key=reply_key)
 
@@ -547,8 +551,7 @@ def test_sealing_refuses(changes, reason):
 
 
 def test_reprs_and_errors_show_no_secret():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     reply = ReplyKey(SystemRng())
     key = unlocked(store)
     assert repr(key) == "VaultKey(<redacted>)"
@@ -564,8 +567,7 @@ def test_reprs_and_errors_show_no_secret():
 
 
 def test_a_key_is_wiped_at_the_end_of_its_block():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     with unlocked(store) as key:
         secret = key.secret
         assert any(secret)
@@ -597,7 +599,7 @@ def recorded(monkeypatch, module, name):
 
 
 def test_a_candidate_is_wiped(monkeypatch):
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     key = unlocked(store)
     before = bytes(key.secret)
     candidates = recorded(monkeypatch, sealing, "password_key")
@@ -628,9 +630,7 @@ def test_sealing_makes_no_copy_of_the_passwords_key_that_stays(monkeypatch):
 
 
 def test_a_failed_combine_is_wiped(monkeypatch):
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     targets = recorded(monkeypatch, halves, "_xor")
     with pytest.raises(WrongKey):
         reply.combine({OPERATOR: wrapped[OPERATOR]}, NODE_KEYS)
@@ -638,7 +638,7 @@ def test_a_failed_combine_is_wiped(monkeypatch):
 
 
 def test_a_reply_key_prepares_for_the_nodes_it_is_told_of():
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     reply = ReplyKey(SystemRng())
     strangers = {j: SealKey.fresh(SystemRng()).public for j in MPC_NODES}
     reply.prepare(strangers)  # the nodes' keys have changed since, perhaps
@@ -651,7 +651,7 @@ def test_a_reply_key_prepares_for_the_nodes_it_is_told_of():
 
 @pytest.mark.parametrize("unusable", LOW_ORDER)
 def test_a_node_key_of_low_order_prepares_nothing(unusable):
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     reply = ReplyKey(SystemRng())
     keys = {**NODE_KEYS, INSTITUTION: unusable}
     reply.prepare(keys)
