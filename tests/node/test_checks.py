@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from mpcsim import vault
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta import schemes
@@ -14,18 +15,6 @@ from mpcsim.rng import SeededRng
 from mpcsim.rpc.statements import shares_hash
 from mpcsim.rpc.wire import Signing
 from mpcsim.sample_keys import keys
-from mpcsim.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    EncryptedShare,
-    ReplyKey,
-    SealKey,
-    SecretStore,
-    VaultKey,
-    answer_tag,
-    rewrap_half,
-    seal_share,
-)
 from node import checks
 from node.checks import SealedShare, agreed_record, check_answer, check_cost, opened_share
 from node.errors import ApiError, BadRequest
@@ -39,15 +28,17 @@ HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
 KEYS = {OPERATOR: bytes(32), INSTITUTION: bytes(32)}
 
 
-def store_of(key_id: str, curve: str = "ed25519", cost: Argon2Cost = INTERACTIVE) -> SecretStore:
-    return SecretStore(key_id, curve, bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
+def store_of(
+    key_id: str, curve: str = "ed25519", cost: vault.Argon2Cost = vault.INTERACTIVE
+) -> vault.SecretStore:
+    return vault.SecretStore(key_id, curve, bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
 
 
-@pytest.mark.parametrize("cost", [Argon2Cost(3, 65536), Argon2Cost(2, 65537)])
+@pytest.mark.parametrize("cost", [vault.Argon2Cost(3, 65536), vault.Argon2Cost(2, 65537)])
 def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
     store = store_of(OTHER, cost=cost)
     with pytest.raises(BadRequest, match="computation"):
-        check_cost(store, INTERACTIVE)
+        check_cost(store, vault.INTERACTIVE)
     check_cost(store, cost)
 
 
@@ -56,8 +47,8 @@ def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
     decoded = []
     monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
     with pytest.raises(BadRequest, match="encrypted_share"):
-        sealed = SealedShare(OTHER, EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
-        opened_share(sealed, VaultKey(bytearray(64)), "alice")
+        sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
+        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
     assert not decoded
 
 
@@ -70,21 +61,21 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
     assert KeyShare.from_bytes(foreign.to_bytes()) == foreign
     key_id = own.record.epoch.hex()
     store = store_of(key_id, "secp256k1")
-    sealed = SealedShare(key_id, EncryptedShare(b"", b""), store, "secp256k1")
+    sealed = SealedShare(key_id, vault.EncryptedShare(b"", b""), store, "secp256k1")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: own.to_bytes())
-    assert opened_share(sealed, VaultKey(bytearray(64)), "alice") == own
+    assert opened_share(sealed, vault.VaultKey(bytearray(64)), "alice") == own
     monkeypatch.setattr(checks, "open_share", lambda *arguments: foreign.to_bytes())
     with pytest.raises(BadRequest, match="Invalid encrypted_share"):
-        opened_share(sealed, VaultKey(bytearray(64)), "alice")
+        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
 
 
 def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
     """What a node makes of a vault that anyone has made, for some key, of something."""
     rng = SeededRng("vault")
-    secrets = {i: SealKey.fresh(rng) for i in MPC_NODES}
+    secrets = {i: vault.SealKey.fresh(rng) for i in MPC_NODES}
     publics = {i: secret.public for i, secret in secrets.items()}
     of = {"key_id": made_for, "user_id": "alice"}
-    sealed, text = seal_share(
+    sealed, text = vault.seal_share(
         share,
         pw_key=bytes(32),
         salt=bytes(16),
@@ -96,13 +87,15 @@ def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
         rng=rng,
         **of,
     )
-    store, reply = SecretStore.from_text(text), ReplyKey(rng)
+    store, reply = vault.SecretStore.from_text(text), vault.ReplyKey(rng)
     halves = {
-        i: rewrap_half(store.halves[i], secrets[i], me=i, reply_key=reply.public, rng=rng, **of)
+        i: vault.rewrap_half(
+            store.halves[i], secrets[i], me=i, reply_key=reply.public, rng=rng, **of
+        )
         for i in MPC_NODES
     }
     with reply.combine(halves, publics) as key:
-        encrypted = EncryptedShare.from_text(sealed)
+        encrypted = vault.EncryptedShare.from_text(sealed)
         return opened_share(SealedShare(asked_for, encrypted, store, "ed25519"), key, "alice")
 
 
@@ -150,13 +143,13 @@ def test_an_answer_is_to_this_request_alone() -> None:
         def answer(tag: bytes | None) -> Signing:
             return Signing(bytes(32), (), tag)
 
-        right = answer_tag(secret, signer, session, mac)
+        right = vault.answer_tag(secret, signer, session, mac)
         check_answer(share, signer, session, mac, answer(right))
         for wrong in (
-            answer_tag(share.peers[other].pair_secret, signer, session, mac),
-            answer_tag(secret, other, session, mac),
-            answer_tag(secret, signer, b"t" * 32, mac),
-            answer_tag(secret, signer, session, b"n" * 32),
+            vault.answer_tag(share.peers[other].pair_secret, signer, session, mac),
+            vault.answer_tag(secret, other, session, mac),
+            vault.answer_tag(secret, signer, b"t" * 32, mac),
+            vault.answer_tag(secret, signer, session, b"n" * 32),
             right[:-1],
             b"",
             None,

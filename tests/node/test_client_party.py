@@ -21,17 +21,8 @@ from mpcsim.protocol import Done, Party, Send, Waiting
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.sample_keys import as_loaded, keys, session_id
+from node import errors
 from node.client_party import ClientParty, SessionAborted, SessionStuck
-from node.errors import (
-    ApiError,
-    BadRequest,
-    Conflict,
-    NotFound,
-    Unauthorized,
-    Unreachable,
-    Upstream,
-    UpstreamTimeout,
-)
 from node.timing import Timing
 from node.workers import Workers
 from tests.helpers.adversary import Adversary, on
@@ -151,7 +142,7 @@ def drive(
                 if kind == "reshare":
                     return await client.join(peers.start())
                 return await client.run(peers.begin, last_word=kind == "dkg")
-        except (ApiError, asyncio.CancelledError, ZeroDivisionError) as error:
+        except (errors.ApiError, asyncio.CancelledError, ZeroDivisionError) as error:
             return error
         finally:
             await workers.close()
@@ -274,10 +265,10 @@ def test_noise_in_the_mail_is_ignored(kind, curve):
 
 ERRORS = {
     "caller gone": asyncio.CancelledError,
-    "no reply": UpstreamTimeout,
-    "lost connection": Unreachable,
+    "no reply": errors.UpstreamTimeout,
+    "lost connection": errors.Unreachable,
     "bug": ZeroDivisionError,
-    "busy proxy": partial(Upstream, 502, "Bad Gateway", "no explanation"),
+    "busy proxy": partial(errors.Upstream, 502, "Bad Gateway", "no explanation"),
 }
 GIVEN_UP = [(*KINDS[1], post, why) for post in (1, 2) for why in ERRORS] + [
     (*kind, post, "no reply") for kind in (KINDS[0], *KINDS[2:5]) for post in (1, 2)
@@ -301,13 +292,13 @@ def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threa
 @pytest.mark.parametrize(
     ("error", "posts"),
     [
-        (Conflict("secp256k1 key already exists for this user"), 1),
-        (Upstream(409, "Conflict", "busy"), 1),
-        (Upstream(410, "Gone", "expired"), 1),
-        (NotFound("no such key"), 1),
-        (BadRequest("Invalid curve"), 1),
-        (Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
-        (Unreachable(), 2),  # the gateway is gone for good: it is tried
+        (errors.Conflict("secp256k1 key already exists for this user"), 1),
+        (errors.Upstream(409, "Conflict", "busy"), 1),
+        (errors.Upstream(410, "Gone", "expired"), 1),
+        (errors.NotFound("no such key"), 1),
+        (errors.BadRequest("Invalid curve"), 1),
+        (errors.Unauthorized({"code": 757, "message": "JWT_EXPIRED"}), 1),
+        (errors.Unreachable(), 2),  # the gateway is gone for good: it is tried
     ],
     ids=lambda value: type(value).__name__,
 )

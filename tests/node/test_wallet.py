@@ -22,15 +22,7 @@ from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
-from node.errors import (
-    ApiError,
-    BadRequest,
-    NotFound,
-    OutcomeUnknown,
-    UntrustedNode,
-    Upstream,
-    UpstreamTimeout,
-)
+from node import errors
 from node.models import KeyShareRecord
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
@@ -50,7 +42,7 @@ from tests.node.wallets import (
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
-TOO_SLOW = answering(UpstreamTimeout())
+TOO_SLOW = answering(errors.UpstreamTimeout())
 
 
 def check(curve: str, public_key: str, message: bytes, signature: str) -> None:
@@ -125,7 +117,7 @@ async def test_the_institution_signs_when_the_operator_is_down(verb, early, hous
 
     house.gateway.links[OPERATOR].down = False
     house.transport.hook = on("sign", fail)
-    said = await failing(Upstream, house.sign(record, signer="operator"))
+    said = await failing(errors.Upstream, house.sign(record, signer="operator"))
     assert said == (
         "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
     )
@@ -150,27 +142,29 @@ async def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog,
         cursor.execute(update, (share, record.key_id))
     house.gateway.links[OPERATOR].node.restart()
     text = "503 Service Unavailable: the operator's stored share of this key is damaged"
-    assert await failing(Upstream, house.sign(record)) == f"Upstream returned {text}"
+    assert await failing(errors.Upstream, house.sign(record)) == f"Upstream returned {text}"
     lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
     assert lines == [
         "the operator's stored share of this key is damaged: user "
         f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
     ]
     for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
-        assert await failing(Upstream, failed) == f"Upstream returned {text}"
+        assert await failing(errors.Upstream, failed) == f"Upstream returned {text}"
     await house.sign(other, name="bob")
 
 
 async def test_the_institution_signs_when_the_operator_is_too_slow(house, records):
     house.transport.hook = on("sign", TOO_SLOW)
-    await failing(UpstreamTimeout, house.sign(records["ed25519"]))  # it has half of the vault
+    await failing(
+        errors.UpstreamTimeout, house.sign(records["ed25519"])
+    )  # it has half of the vault
     house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
     house.transport.seen.clear()
     house.transport.hook = on("sign", TOO_SLOW)
     await house.sign(records["ed25519"])
     assert house.transport.seen.count("sign") == 2
     house.transport.hook = on("sign", TOO_SLOW)
-    await failing(UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
+    await failing(errors.UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
 
 
 async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(
@@ -178,7 +172,7 @@ async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_tr
 ):
     down = Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
     house.transport.hook = on("sign", answering(down))
-    await failing(Upstream, house.sign(records["ed25519"]))
+    await failing(errors.Upstream, house.sign(records["ed25519"]))
     assert house.transport.seen.count("sign") == 1
 
 
@@ -207,7 +201,7 @@ async def test_what_does_not_verify(house, records):
 async def test_no_signature_leaves_unverified(monkeypatch, house, records):
     monkeypatch.setattr(signing, "verifies", lambda *_, **__: False)
     for record in records.values():
-        said = await failing(ApiError, house.sign(record))
+        said = await failing(errors.ApiError, house.sign(record))
         assert said == "MPC session ended with a signature that does not verify"
 
 
@@ -217,27 +211,29 @@ async def test_no_signature_leaves_unverified(monkeypatch, house, records):
 @pytest.mark.parametrize("field", ["encrypted_share", "secret_store"])
 @pytest.mark.parametrize("text", ["", "AQ", "!", "AQ==", "A" * 70000, "é"])
 async def test_malformed_strings(field, text, house, records):
-    said = await failing(BadRequest, house.sign(records["ed25519"], **{field: text}))
+    said = await failing(errors.BadRequest, house.sign(records["ed25519"], **{field: text}))
     assert said == f"Invalid {field}"
     assert house.transport.seen == []
 
 
 async def test_strings_that_do_not_belong_together(house, records):
     one, other = records["secp256k1"], records["ed25519"]
-    stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
+    stores = await failing(errors.BadRequest, house.sign(one, secret_store=other.secret_store))
     assert stores == "Invalid secret_store"
-    shares = await failing(BadRequest, house.sign(one, encrypted_share=other.encrypted_share))
+    shares = await failing(
+        errors.BadRequest, house.sign(one, encrypted_share=other.encrypted_share)
+    )
     assert shares == "Invalid encrypted_share: it does not open with this secret_store"
     damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
-    assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
-    assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
-    await failing(BadRequest, house.sign(one, b"short"))
+    assert await failing(errors.BadRequest, house.sign(one, encrypted_share=damaged)) == shares
+    assert await failing(errors.BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
+    await failing(errors.BadRequest, house.sign(one, b"short"))
 
 
 async def test_recover_without_a_key(house, records):
-    said = await failing(NotFound, house.recover("ed25519", "bob"))
+    said = await failing(errors.NotFound, house.recover("ed25519", "bob"))
     assert said == "no ed25519 key is registered for this user"
-    said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
+    said = await failing(errors.NotFound, house.wallet.wallet_info(house.caller("bob")))
     assert said == "This user has no key"
 
 
@@ -249,10 +245,10 @@ async def test_public_keys(house, records):
     for record in records.values():
         found = await ask(record)
         assert (found.public_key, found.xpub) == (record.public_key, None)  # not asked for
-        assert await failing(BadRequest, ask(record, password="wrong")) == "Invalid password"
-        assert await failing(NotFound, ask(record, key_id=64 * "0")) == "no such key"
+        assert await failing(errors.BadRequest, ask(record, password="wrong")) == "Invalid password"
+        assert await failing(errors.NotFound, ask(record, key_id=64 * "0")) == "no such key"
         curve = next(c for c in CURVES if c != record.curve)
-        assert await failing(BadRequest, ask(record, curve=curve)) == "Invalid curve"
+        assert await failing(errors.BadRequest, ask(record, curve=curve)) == "Invalid curve"
 
 
 # ---------------------------------------------------------------------- recovery
@@ -280,7 +276,7 @@ async def test_records_that_differ(house):
             return replace(body, records=change(body.records))
 
         house.transport.hook = on("recover", altering(wire.Recovering, shown))
-        texts.add(await failing(UntrustedNode, house.recover("ed25519")))
+        texts.add(await failing(errors.UntrustedNode, house.recover("ed25519")))
         await settled(house)
     assert texts == {
         "The MPC nodes do not agree on the key to recover",
@@ -312,10 +308,10 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
             return await go_on()
         reached.set()
         if how == "lost request":
-            raise UpstreamTimeout
+            raise errors.UpstreamTimeout
         reply = await go_on()
         if how == "lost reply":
-            raise UpstreamTimeout
+            raise errors.UpstreamTimeout
         await asyncio.sleep(60)  # the caller goes away now
         return reply
 
@@ -330,7 +326,7 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
     await asyncio.wait([task])
     house.transport.hook = None
     await settled(house)
-    if task.cancelled() or isinstance(task.exception(), ApiError):
+    if task.cancelled() or isinstance(task.exception(), errors.ApiError):
         return True
     task.result()
     return reached.is_set()
@@ -393,7 +389,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
     async def pause(name: str, go_on: Pass) -> Reply:
         late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
         house.transport.hook = on("/wallet/v1/keys", look)
-        raise UpstreamTimeout
+        raise errors.UpstreamTimeout
 
     async def look(name: str, go_on: Pass) -> Reply:
         reply = await go_on()
@@ -402,7 +398,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
 
     old = await house.generate("ed25519")
     house.transport.hook = on("activate", pause)
-    said = await failing(OutcomeUnknown, house.recover("ed25519"))
+    said = await failing(errors.OutcomeUnknown, house.recover("ed25519"))
     assert said == (
         "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
         "names a key whose share you do not hold, recover it"
@@ -411,7 +407,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
     # It was answered 504, and the old share is dead all the same: as the text says.
     (registered,) = (await house.wallet.keys(house.caller())).keys
     assert registered.key_id != old.key_id
-    await failing(NotFound, house.sign(old))
+    await failing(errors.NotFound, house.sign(old))
     new = await house.recover("ed25519")
     check("ed25519", old.public_key, HASH, await house.sign(new, HASH))
 
@@ -419,11 +415,11 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
-        (Reply(502, b"<html>a proxy</html>"), OutcomeUnknown),
-        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), OutcomeUnknown),
-        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), Upstream),
-        (Reply(410, b'{"error": "no such session, or it has expired"}'), Upstream),
-        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Upstream),
+        (Reply(502, b"<html>a proxy</html>"), errors.OutcomeUnknown),
+        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), errors.OutcomeUnknown),
+        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), errors.Upstream),
+        (Reply(410, b'{"error": "no such session, or it has expired"}'), errors.Upstream),
+        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), errors.Upstream),
     ],
 )
 async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(
@@ -431,13 +427,13 @@ async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_
 ):
     house.transport.hook = on("activate", answering(reply))
     said = await failing(error, house.generate("ed25519"))
-    assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
+    assert ("outcome is unknown" in said) == (error is errors.OutcomeUnknown)
 
 
 async def test_after_a_lost_answer_the_registry_tells(house):
     """It is asked then, and not otherwise."""
 
-    lost = losing(UpstreamTimeout())
+    lost = losing(errors.UpstreamTimeout())
     deny = altering_json(lambda document: document.update(keys=[]))
 
     async def lose_and_deny(name: str, go_on: Pass) -> Reply:
@@ -450,7 +446,7 @@ async def test_after_a_lost_answer_the_registry_tells(house):
     await house.generate("ed25519", "b")
     assert "/wallet/v1/keys" in house.transport.seen
     house.transport.hook = lose_and_deny
-    await failing(OutcomeUnknown, house.generate("ed25519", "c"))
+    await failing(errors.OutcomeUnknown, house.generate("ed25519", "c"))
     house.transport.hook = on("/wallet/v1/keys", TOO_SLOW)
     await house.generate("ed25519", "d")
 
@@ -467,14 +463,14 @@ async def test_a_cheat_that_must_not_be_tried_again(monkeypatch, house):
     record = await house.generate("secp256k1")
     with monkeypatch.context() as patch:
         patch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", spoilt)))
-        said = await failing(ApiError, house.sign(record))
+        said = await failing(errors.ApiError, house.sign(record))
     assert said == (
         "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
         "party 2 (operator); recover the key before it signs again; it is suspended until then"
     )
     assert house.transport.seen[-2:] == ["suspend", "exchange"]
     for signer in ("operator", "institution"):
-        said = await failing(Upstream, house.sign(record, signer=signer))
+        said = await failing(errors.Upstream, house.sign(record, signer=signer))
         assert said.startswith("Upstream returned 409 Conflict: this key is suspended")
     record = await house.recover("secp256k1")
     check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
@@ -498,7 +494,7 @@ async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house)
 
     if ending != "well":
         house.transport.hook = on("activate" if ending == "badly" else "exchange", TOO_SLOW)
-        await failing(OutcomeUnknown, house.generate("ed25519"))
+        await failing(errors.OutcomeUnknown, house.generate("ed25519"))
     if ending == "early":
         assert not made
         go_on.set()

@@ -44,7 +44,7 @@ def told(caplog, level):
 
 def held(folder):
     """Rows of the MPC nodes' files."""
-    found = dict.fromkeys(MPC_NODES, [])
+    found = {party: [] for party in MPC_NODES}
     for party in MPC_NODES:
         path = store_file(folder, ROLES[party])
         if not path.exists() or not path.stat().st_size:

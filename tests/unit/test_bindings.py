@@ -44,23 +44,10 @@ from mpcsim.protocols.presign.steps import nth
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.rng import Drbg, SeededRng
-from mpcsim.rpc import mail, notices
+from mpcsim.rpc import mail, notices, statements
 from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
 from mpcsim.rpc.session_keys import _of_call
-from mpcsim.rpc.statements import (
-    Abort,
-    Attested,
-    Held,
-    KeyRecord,
-    LogHead,
-    SealKeyStatement,
-    SignedRecord,
-    Statement,
-    Suspended,
-    Testimony,
-    Vote,
-    shares_hash,
-)
+from mpcsim.rpc.statements import Statement, shares_hash
 from mpcsim.rpc.wire import Occasion, Using
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys
@@ -212,9 +199,9 @@ HEADER = {"sealed": (True, False), "session_id": BYTES}
 HEADER |= each(ID, "protocol", "kind", "sender", "receiver")
 OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
 OCCURRED = Occasion("u", A, A)
-RECORD = KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
-HEAD = LogHead(1, A)
-HELD = Held(A, A, 0, SignedRecord(RECORD, {}, {}))
+RECORD = statements.KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
+HEAD = statements.LogHead(1, A)
+HELD = statements.Held(A, A, 0, statements.SignedRecord(RECORD, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
 PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}
@@ -466,15 +453,25 @@ USES = [
         **OCCASION,
     ),
     of_fields(
-        Tag.VOTE, Vote(RECORD, HEAD), "digest", record=replace(RECORD, number=1), head=LogHead(2, A)
+        Tag.VOTE,
+        statements.Vote(RECORD, HEAD),
+        "digest",
+        record=replace(RECORD, number=1),
+        head=statements.LogHead(2, A),
     ),
-    of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
-    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A), "digest", party=3, seal_key=B, number=1),
-    of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
-    of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
+    of_fields(
+        Tag.ABORT, statements.Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B
+    ),
+    of_fields(
+        Tag.SEAL_KEY, statements.SealKeyStatement(2, A), "digest", party=3, seal_key=B, number=1
+    ),
+    of_fields(Tag.SUSPENDED, statements.Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
+    of_fields(
+        Tag.ATTESTED, statements.Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)
+    ),
     of_fields(
         Tag.TESTIMONY,
-        Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
+        statements.Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
         "digest",
         party=3,
         nonce=BOOT[1],
@@ -523,9 +520,18 @@ def test_parts_of_a_key_record_are_in_its_votes():
     changes = {"user_id": "v", "curve_name": "secp256k1", "number": 1, "identities": PAIRS[1]}
     changes |= dict.fromkeys(("public_key", "epoch", "predecessor", "shares"), B)
     changes |= {"chain_code": A}
-    assert changes.keys() == {f.name for f in fields(KeyRecord)}
-    votes = [Vote(replace(RECORD, **{name: value}), HEAD) for name, value in changes.items()]
-    digests = {vote.digest() for vote in (*votes, Vote(RECORD, HEAD), Vote(RECORD, LogHead(1, B)))}
+    assert changes.keys() == {f.name for f in fields(statements.KeyRecord)}
+    votes = [
+        statements.Vote(replace(RECORD, **{name: value}), HEAD) for name, value in changes.items()
+    ]
+    digests = {
+        vote.digest()
+        for vote in (
+            *votes,
+            statements.Vote(RECORD, HEAD),
+            statements.Vote(RECORD, statements.LogHead(1, B)),
+        )
+    }
     assert len(digests) == len(changes) + 2
 
 
