@@ -235,9 +235,7 @@ class Crowd:
 async def crowd(service: Service, rng: random.Random) -> AsyncIterator[Crowd]:
     """Callers, as yet none; in the end no log may show what is theirs alone."""
     async with httpx.AsyncClient(
-        base_url=service.address(NODE),
-        trust_env=False,
-        limits=httpx.Limits(max_connections=None),
+        base_url=service.address(NODE), trust_env=False, limits=httpx.Limits(max_connections=None)
     ) as http:
         made = Crowd(service, http, rng)
         yield made

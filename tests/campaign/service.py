@@ -11,18 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from mpcsim import system
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
-from mpcsim.system import (
-    STOPPING_S,
-    Program,
-    Running,
-    access_token,
-    backend,
-    free_port,
-    node_program,
-    running,
-)
 
 OPERATOR, INSTITUTION, GATEWAY, NODE = "operator", "institution", "gateway", "node"
 BACKEND = (OPERATOR, INSTITUTION, GATEWAY)
@@ -41,13 +32,13 @@ class Unclean(AssertionError):
 class Service:
     """Both MPC nodes, gateway and REST node: each on its port, with its log, for good."""
 
-    def __init__(self, folder: Path, running: Running, settings: dict[str, str]) -> None:
+    def __init__(self, folder: Path, running: system.Running, settings: dict[str, str]) -> None:
         self.data = folder / "data"
-        *mpc_nodes, gateway = backend(self.data)
-        node = node_program(free_port(), gateway, settings)
+        *mpc_nodes, gateway = system.backend(self.data)
+        node = system.node_program(system.free_port(), gateway, settings)
         self._programs = {program.name: program for program in (*mpc_nodes, gateway, node)}
         self._logs = {name: folder / f"{name}.log" for name in ALL}
-        self._running = running
+        self._running = system.running
 
     def address(self, name: str) -> str:
         return self._programs[name].address
@@ -94,7 +85,7 @@ class Service:
         """Ask processes to end, one after the other, and see that they do."""
         for name in names:
             os.kill(self.process_id(name), signal.SIGTERM)
-            deadline = time.monotonic() + STOPPING_S
+            deadline = time.monotonic() + system.STOPPING_S
             while _runs(self.process_id(name)):
                 assert time.monotonic() < deadline, f"the {name} does not end"
                 time.sleep(0.02)
@@ -117,9 +108,9 @@ class Service:
     def token(self, username: str) -> str:
         """An access token for a user, who is signed up first if need be."""
         known = credentials(self.data)
-        return access_token(self.address(GATEWAY), known.api_key, known.api_secret, username)
+        return system.access_token(self.address(GATEWAY), known.api_key, known.api_secret, username)
 
-    def _logged(self, name: str, limit: str) -> Program:
+    def _logged(self, name: str, limit: str) -> system.Program:
         """The program with its output at the end of its log, and within limits."""
         program = self._programs[name]
         shell = f'log=$1; shift; {f"ulimit {limit};" if limit else ""} exec "$@" >>"$log" 2>&1'
@@ -135,7 +126,7 @@ def service(folder: Path, **settings: str) -> Iterator[Service]:
         folder: for its data and its logs.
         settings: the node's environment.
     """
-    with running() as processes:
+    with system.running() as processes:
         made = Service(folder, processes, settings)
         made.start(*ALL)
         yield made

@@ -81,11 +81,7 @@ def test_a_registry_of_an_earlier_day_is_told_and_repaired(told, old, served):
         f"user {served.bob}, ed25519: gateway.sqlite does not know the user: mpcsim doctor --repair"
         f" --name {served.bob}=NAME signs the user up again; only your backend knows the name"
     )
-    stuck = [
-        "alice, ed25519: fits",
-        unknown,
-        "2 keys of 2 users: 1 fit, 1 stuck",
-    ]
+    stuck = ["alice, ed25519: fits", unknown, "2 keys of 2 users: 1 fit, 1 stuck"]
     for options in ([], ["--repair"], ["--repair", "--name", f"{'0' * 32}=bob"]):
         status, said = told(*options, data=old)
         if len(options) < 3:
@@ -113,10 +109,7 @@ def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
         ],
     )
     status, lines = told(data=old)  # what is known to be the matter counts
-    assert (status, lines[-1]) == (
-        1,
-        "2 keys of 2 users: 0 fit, 1 stuck, 1 could not be told",
-    )
+    assert (status, lines[-1]) == (1, "2 keys of 2 users: 0 fit, 1 stuck, 1 could not be told")
 
 
 def broken(folder, what):

@@ -54,13 +54,7 @@ def told(capsys, *arguments):
 def test_a_log_tells_who_had_what_done_and_how_it_went(capsys, folder, role):
     status, lines = told(capsys, store_file(folder, role))
     assert status == 0
-    assert [line.split()[2] for line in lines] == [
-        "begun",
-        "made",
-        "begun",
-        "recovered",
-        "retired",
-    ]
+    assert [line.split()[2] for line in lines] == ["begun", "made", "begun", "recovered", "retired"]
     assert all(" ed25519" in line and " user " in line for line in lines)
     assert [" session " in line for line in lines] == [True] * 4 + [False]
     old = lines[1].partition("key ")[2][:64]

@@ -30,3 +30,9 @@ def wallet() -> Simulation:
 def ed_wallet() -> Simulation:
     """A wallet with a key on ed25519."""
     return simulation("ed25519")
+
+
+@pytest.fixture
+def explorer(wallet: Simulation) -> Explorer:
+    """A signature of two parties, live."""
+    return Explorer.live(wallet, "sign", signers=(1, 3))

@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from selenium.webdriver import ActionChains, Keys
 
 from mpcsim.system import free_port
+from tests.explorer.page import driver
 from tests.helpers.repo import ROOT
 
 TOKEN = "explorer"
@@ -37,27 +38,16 @@ def lab(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[s
     )
     port = free_port()
     log = (folder / "lab.log").open("wb")
-    server = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "jupyter",
-            "lab",
-            "--allow-root",
-            "--no-browser",
-            "--expose-app-in-browser",
-            "--ServerApp.ip=127.0.0.1",
-            f"--ServerApp.port={port}",
-            "--ServerApp.port_retries=0",
-            f"--IdentityProvider.token={TOKEN}",
-            f"--ServerApp.root_dir={folder}",
-            f"--LabApp.user_settings_dir={overrides}",
-            f"--LabApp.workspaces_dir={folder / 'workspaces'}",
-        ],
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        env=_home(folder),
-    )
+    options = {"ip": "127.0.0.1", "port": port, "port_retries": 0, "root_dir": folder}
+    command = [
+        *(sys.executable, "-m", "jupyter", "lab"),
+        *("--allow-root", "--no-browser", "--expose-app-in-browser"),
+        *(f"--ServerApp.{name}={value}" for name, value in options.items()),
+        f"--IdentityProvider.token={TOKEN}",
+        f"--LabApp.user_settings_dir={overrides}",
+        f"--LabApp.workspaces_dir={folder / 'workspaces'}",
+    ]
+    server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=_home(folder))
     try:
         address = f"http://127.0.0.1:{port}"
         _until_up(f"{address}/api/status?token={TOKEN}", server, folder / "lab.log")
@@ -145,3 +135,10 @@ class Lab:
 
     def press(self, *keys: str) -> None:
         ActionChains(self.chrome).send_keys(*keys).perform()
+
+
+@contextmanager
+def opened(folder: Path, cells: Sequence[str], *, dark: bool = False) -> Iterator[Lab]:
+    """A notebook of these cells in a browser, with its files in a folder."""
+    with lab(folder, cells, dark=dark) as address, driver(folder / "profile") as chrome:
+        yield Lab(chrome, address)

@@ -2,12 +2,14 @@
 
 import json
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from selenium import webdriver
 from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.service import Service
@@ -21,14 +23,8 @@ from mpcsim.explorer.widget import ExplorerWidget
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 DRIVERS = ("chromedriver",)
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--hide-scrollbars",
 )
 TRAITS = ("view", "details", "step", "selected", "problem", "answered")
@@ -72,6 +68,32 @@ def browser() -> tuple[str, str] | str:
     return "no Chromium is installed"
 
 
+needs_browser = pytest.mark.skipif(
+    isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
+)
+
+
+@contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder with a short path, which a browser's profile needs: sockets live in it."""
+    made = Path(tempfile.mkdtemp(prefix="browser-"))
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+@contextmanager
+def window(chrome: webdriver.Chrome, width: int, height: int) -> Iterator[None]:
+    """A page of that many pixels, the browser's own frame not counted."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        yield
+    finally:
+        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 @contextmanager
 def driver(profile: Path, width: int = 1200, height: int = 1300) -> Iterator[webdriver.Chrome]:
     """A browser with a fresh profile."""
@@ -100,18 +122,14 @@ class Page:
         self._sent: list[Any] = []
         self.widget.send = lambda content, buffers=None: self._sent.append(content)
         self._told = self._state()
-        page = folder / "page.html"
-        page.write_text(
-            PAGE
-            % {
-                "ground": "#111" if dark else "#fff",
-                "css": style(),
-                "state": _script(self._told),
-                "esm": _script(script()),
-            },
-            encoding="utf-8",
-        )
-        chrome.get(page.as_uri())
+        self.open(folder / "page.html", style(), script(), dark=dark)
+
+    def open(self, page: Path, css: str, esm: str, *, dark: bool) -> None:
+        """Show a widget with its state in a page."""
+        parts = {"css": css, "state": _script(self._told), "esm": _script(esm)}
+        parts["ground"] = "#111" if dark else "#fff"
+        page.write_text(PAGE % parts, encoding="utf-8")
+        self.chrome.get(page.as_uri())
         self.until(lambda: self.run("return window.ready === true"))
 
     def run(self, script: str, *arguments: Any) -> Any:

@@ -1,10 +1,6 @@
 """The widget in a real browser: stepped, clicked, edited, by mouse and by keyboard."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,23 +10,16 @@ from selenium.webdriver import Keys
 
 from mpcsim.explorer import Explorer
 from mpcsim.sim.colours import party_colour
-from tests.explorer.page import Page, browser, driver
+from tests.explorer.page import Page, driver, needs_browser, short_folder, window
 from tests.explorer.wallets import nasty_explorer
 
-pytestmark = pytest.mark.skipif(
-    isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
-)
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[object]:
-    # Not under pytest's own folder: the paths of a profile's sockets must be short.
-    profile = Path(tempfile.mkdtemp(prefix="explorer-"))
-    try:
-        with driver(profile) as made:
-            yield made
-    finally:
-        shutil.rmtree(profile, ignore_errors=True)
+    with short_folder() as profile, driver(profile) as made:
+        yield made
 
 
 @pytest.fixture
@@ -45,17 +34,6 @@ def text(page, selector):
 
 def focus(page):
     page.run("document.querySelector('.mx').focus()")
-
-
-@contextmanager
-def window(chrome, width, height):
-    """A page of that many pixels, the browser's own frame not counted."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        yield
-    finally:
-        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def in_view(page, selector):
@@ -217,8 +195,8 @@ def contrast(page, selector):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True])
-def test_both_themes_are_readable(chrome, wallet, tmp_path, dark):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+def test_both_themes_are_readable(chrome, explorer, tmp_path, dark):
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
     page = Page(chrome, explorer, tmp_path, dark=dark)
     assert page.find(".mx").get_attribute("data-theme") == ("dark" if dark else "light")
     focus(page)
@@ -509,12 +487,12 @@ def test_nothing_overflows(chrome, wallet, tmp_path, width):
 
 
 @pytest.mark.soak
-def test_a_saved_session_opens_without_python(chrome, wallet, tmp_path):
+def test_a_saved_session_opens_without_python(chrome, explorer, tmp_path):
     """Saved by the button, kept by the browser, opened from the disk."""
     chrome.execute_cdp_cmd(
         "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)}
     )
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
     page = Page(chrome, explorer, tmp_path)
     focus(page)
     page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)

@@ -7,7 +7,7 @@ from mpcsim.explorer import Explorer
 from mpcsim.explorer.checks import CHECKS, EVERY, ON_RECEIPT
 from mpcsim.explorer.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD, ZERO
 from mpcsim.protocols.signing import PROTOCOLS
-from tests.explorer.wallets import presigned
+from tests.explorer.wallets import presigned, simulation
 
 # sender, receiver, kind, path, operation -> reason, round (ON_RECEIPT: none), kind of the message
 ECDSA = [
@@ -87,37 +87,23 @@ def caught(explorer: Explorer, edit, expected):
     return view
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("case", ECDSA, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
-def test_ecdsa(wallet, case):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
-    caught(explorer, case[:5], case[5:])
+RUNS = {
+    "ecdsa": (ECDSA, simulation, "sign", {"signers": (1, 3)}),
+    "presign": (PRESIGN, simulation, "presign", {"count": 2, "signers": (1, 3)}),
+    "presigned": (PRESIGNED, presigned, "sign_presigned", {"signers": (1, 3)}),
+    "frost": (FROST, lambda: simulation("ed25519"), "sign", {"signers": (1, 2)}),
+    "dkg": (DKG, simulation, "generate", {}),
+}
+CASES = [(name, case) for name, (cases, *_) in RUNS.items() for case in cases]
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("case", PRESIGN, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
-def test_presign(wallet, case):
-    explorer = Explorer.live(wallet, "presign", count=2, signers=(1, 3))
-    caught(explorer, case[:5], case[5:])
-
-
-@pytest.mark.parametrize("case", PRESIGNED, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
-def test_presigned(case):
-    explorer = Explorer.live(presigned(), "sign_presigned", signers=(1, 3))
-    caught(explorer, case[:5], case[5:])
-
-
-@pytest.mark.parametrize("case", FROST, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
-def test_frost(ed_wallet, case):
-    explorer = Explorer.live(ed_wallet, "sign", signers=(1, 2))
-    caught(explorer, case[:5], case[5:])
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("case", DKG, ids=lambda c: f"{c[2]}.{c[3]} {c[4]}")
-def test_key_generation(wallet, case):
-    explorer = Explorer.live(wallet, "generate")
-    caught(explorer, case[:5], case[5:])
+@pytest.mark.few(18)
+@pytest.mark.parametrize(
+    ("name", "case"), CASES, ids=[f"{name} {c[2]}.{c[3]} {c[4]}" for name, c in CASES]
+)
+def test_who_catches_what_where(name, case):
+    _, wallet, operation, options = RUNS[name]
+    caught(Explorer.live(wallet(), operation, **options), case[:5], case[5:])
 
 
 def test_resharing_notices_another_key_record(wallet):
@@ -148,8 +134,7 @@ def test_the_same_toward_everyone_is_no_equivocation(ed_wallet):
     assert [(a.reason, a.culprits) for a in honest] == [("SIGNATURE_SHARE_INVALID", (2,))] * 2
 
 
-def test_a_withheld_message_stalls(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_a_withheld_message_stalls(explorer):
     view = explorer.edit(3, 1, "Respond", operation=WITHHOLD).view
     assert view.verdict == "stalled"
     assert view.parties[0].text == "waiting in round 4 (share) for Respond from 3"

@@ -6,15 +6,9 @@ import sys
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.explorer import Explorer
 from mpcsim.explorer.scripts import FILES, STATIC, script, style
 
 LINK = {"a": "client", "b": "gateway"}
-
-
-@pytest.fixture
-def explorer(wallet):
-    return Explorer.live(wallet, "sign", signers=(1, 3))
 
 
 def tell(explorer, **command):

@@ -51,10 +51,9 @@ def test_nobody_is_told_what_it_must_never_learn(session):
     assert view.never["network"]
 
 
-def test_a_secret_that_is_given_away_is_found(wallet):
+def test_a_secret_that_is_given_away_is_found(wallet, explorer):
     """The search finds what is there: the share of party 3, sent by it as a nonce."""
     share = wallet.shares[3].secret_share.encode()
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     explorer.edit(3, 1, "Commit", "nonce", "replace", share)
     found = {row.name: row.found for row in explorer.view.never["1"]}
     assert found["x_3"] is True
@@ -99,8 +98,7 @@ def test_secrets_show_on_request(wallet):
     assert all(shown[1:])
 
 
-def test_a_party_that_breaks_off_learns_nothing_from_that_round(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_a_party_that_breaks_off_learns_nothing_from_that_round(explorer):
     explorer.edit(3, 1, "Respond", "R_i", "+ G")
     names = [item.name for who, item in gained(explorer.view) if who == 1]
     assert "R_3" in names

@@ -1,25 +1,15 @@
 """The explorer in JupyterLab itself, as a user opens it."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 pytest.importorskip("jupyterlab", reason="jupyterlab is not installed: no browser tests")
 
 
-from tests.explorer.lab import Lab, lab
-from tests.explorer.page import browser, driver
+from tests.explorer.lab import opened
+from tests.explorer.page import needs_browser, short_folder
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
-    ),
-]
+pytestmark = [pytest.mark.soak, needs_browser]
 
 CELLS = (
     "from mpcsim import Network, Simulation\n"
@@ -30,17 +20,9 @@ CELLS = (
 )
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="explorer-"))  # short: sockets live in it
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
 @pytest.mark.parametrize("dark", [False, True])
-def test_a_live_session(folder, dark):
-    with lab(folder, CELLS, dark=dark) as address, driver(folder / "profile") as chrome:
-        page = Lab(chrome, address)
+def test_a_live_session(dark):
+    with short_folder() as folder, opened(folder, CELLS, dark=dark) as page:
         page.run("window.jupyterapp.commands.execute('notebook:run-all-cells')")
         page.until("return document.querySelectorAll('.mx-message').length === 8")
         cells = page.run("return document.querySelectorAll('.jp-Notebook .jp-Cell').length")
@@ -64,7 +46,7 @@ def test_a_live_session(folder, dark):
         )
         page.until(f"return document.querySelector('.mx-title').innerText !== {before!r}")
         # What Python sends on its own comes through, too.
-        chrome.execute_cdp_cmd(
+        page.chrome.execute_cdp_cmd(
             "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)}
         )
         page.run("document.querySelector('.mx-save').click()")

@@ -30,7 +30,4 @@ def test_no_words_run_into_others_or_out_of_the_picture():
     for (one, a), (other, b) in combinations(boxes.items(), 2):
         assert not a.overlaps(b), (one.get_text(), other.get_text())
     for text, box in boxes.items():
-        assert figure.bbox.x0 <= box.x0, text.get_text()
-        assert figure.bbox.y0 <= box.y0, text.get_text()
-        assert box.x1 <= figure.bbox.x1, text.get_text()
-        assert box.y1 <= figure.bbox.y1, text.get_text()
+        assert all(figure.bbox.contains(*corner) for corner in (box.min, box.max)), text.get_text()

@@ -113,9 +113,9 @@ def test_a_bad_number_is_told_and_changes_nothing(wallet, numbers, said):
     assert explorer.view == before
 
 
-def test_latency_of_a_run_that_broke_off(wallet):
+def test_latency_of_a_run_that_broke_off(explorer):
     """With messages altered, the parties themselves run again."""
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
     slow = explorer.view
     explorer.set_link("institution", "gateway", one_way_ms=1.0)
     quick = explorer.view
@@ -127,9 +127,8 @@ def lost(view):
     return {m.key: m.recovery_ms for m in view.messages if m.recovery_ms > 0}
 
 
-def test_loss_and_bandwidth_as_a_run_of_the_real_parties_has_them(wallet):
+def test_loss_and_bandwidth_as_a_run_of_the_real_parties_has_them(wallet, explorer):
     """Numbers and seed changed in the explorer, or given to the simulation: the same times."""
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
     wallet.network = wallet.network.with_link(
         "client", "gateway", loss=0.1, mbit_per_s=2.0, back_mbit_per_s=2.0
     )

@@ -55,8 +55,8 @@ def saved(explorer, folder, **options):
     return path.read_text(encoding="utf-8")
 
 
-def test_it_holds_what_the_explorer_shows(wallet, tmp_path):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3)).edit(3, 1, "Respond", "R_i", "+ G")
+def test_it_holds_what_the_explorer_shows(explorer, tmp_path):
+    explorer.edit(3, 1, "Respond", "R_i", "+ G")
     explorer.set_link("client", "gateway", loss=0.1)
     page = saved(explorer, tmp_path)
     held, view = session(page), as_json(explorer.view)

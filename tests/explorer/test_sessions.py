@@ -14,8 +14,7 @@ def payloads(explorer):
     return {flow: recording.opened(flow).payload for flow in recording.sent}
 
 
-def test_a_run_again_is_the_same_run(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_a_run_again_is_the_same_run(explorer):
     before = payloads(explorer)
     explorer.edit(3, 1, "Respond", "R_i", PLUS_G)
     after = payloads(explorer)
@@ -50,8 +49,7 @@ def test_the_simulation_stays_as_it_is(wallet, operation):
     assert not wallet.corrupt
 
 
-def test_multiplication_state_survives_what_is_tried_on_it(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_multiplication_state_survives_what_is_tried_on_it(wallet, explorer):
     view = explorer.edit(3, 1, "Offer", "offer.x", FLIP).view
     assert repr(explorer).endswith(", 1 edit>")
     assert view.aborts[0].reason == "OT_EXTENSION_CHECK"
@@ -61,8 +59,7 @@ def test_multiplication_state_survives_what_is_tried_on_it(wallet):
     assert wallet.sign(signers=(1, 3)).ok
 
 
-def test_edits_come_on_top_of_each_other(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_edits_come_on_top_of_each_other(explorer):
     explorer.edit(3, 1, "Respond", "psi", "+ 1").edit(1, 3, "Respond", "R_i", PLUS_G)
     assert len(explorer.view.edits) == 2
     assert {a.party for a in explorer.view.aborts} == {3}
@@ -74,8 +71,7 @@ def test_edits_come_on_top_of_each_other(wallet):
     assert explorer.view.aborts[0].reason == "MALFORMED_MESSAGE"
 
 
-def test_what_cannot_be_done_is_said(wallet):
-    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+def test_what_cannot_be_done_is_said(wallet, explorer):
     with pytest.raises(UsageError, match="no Deal goes from party 3 to party 1"):
         explorer.edit(3, 1, "Deal")
     with pytest.raises(UsageError, match="no field 'x'"):

@@ -98,8 +98,8 @@ def cheating(tamper: Tamper) -> Wrap:
 class Clock:
     """Seconds that pass when a test says so."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
 
     def __call__(self) -> float:
         return self.now
@@ -282,9 +282,7 @@ class Client:
             path=request.path,
         )
         return replace(
-            request,
-            first=use.first,
-            proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer))),
+            request, first=use.first, proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
         )
 
     def opening(
@@ -520,6 +518,16 @@ def reopen(folder: Path, **options: Any) -> OpenGateway:
     """As a new process would open it: nothing in memory is left of an earlier gateway."""
     Guard._known.clear()
     return open_with(folder, **options)
+
+
+def live(folder: Path, work: Callable[[OpenGateway, Client], Any], **options: Any) -> Any:
+    """Run ``work(gateway, client)`` with a gateway as a new process opens it on a folder."""
+
+    async def whole() -> Any:
+        with closing(reopen(folder, **options)) as gateway:
+            return await work(gateway, Client.of(gateway))
+
+    return asyncio.run(whole())
 
 
 def run_with(work: Callable[[OpenGateway, Client], Coroutine[Any, Any, T]], **options: Any) -> T:

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mpcsim.system import free_port
+from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
 PORTS = ("OPERATOR_PORT", "INSTITUTION_PORT", "GATEWAY_PORT", "APP_PORT", "LAB_PORT")
@@ -103,6 +104,21 @@ def serve(
         with nothing_left(family | descendants(process.pid)):
             process.terminate()
             process.wait(PATIENCE_S)
+
+
+def pytest_with_the_kit(
+    folder: Path, *options: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run pytest with the plugin of the test kit, in a folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"} | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
 
 
 def _running() -> dict[int, int]:

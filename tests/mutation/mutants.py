@@ -17,53 +17,21 @@ from tests.mutation import operators, sites
 ROOT = Path(__file__).resolve().parents[2]
 CHECK = "check removed"
 
+
+def _paths(folder: str, names: str, ending: str = "") -> tuple[str, ...]:
+    return tuple(f"{folder}/{name}{ending}" for name in names.split())
+
+
 SOURCES = (
-    "mpcsim/params.py",
-    "mpcsim/ids.py",
-    "mpcsim/kernels",
-    "mpcsim/algebra",
-    "mpcsim/encoding.py",
-    "mpcsim/primitives",
-    "mpcsim/mta",
-    "mpcsim/keyshare.py",
-    "mpcsim/protocol",
-    "mpcsim/protocols",
-    "mpcsim/vault",
-    "mpcsim/rpc/tokens.py",
-    "mpcsim/rpc/grants.py",
-    "mpcsim/rpc/mail.py",
-    "mpcsim/rpc/notices.py",
-    "mpcsim/rpc/pins.py",
-    "mpcsim/rpc/statements.py",
-    "mpcsim/mpc_node/app.py",
-    "mpcsim/mpc_node/attestations.py",
-    "mpcsim/mpc_node/events.py",
-    "mpcsim/mpc_node/node.py",
-    "mpcsim/mpc_node/peer.py",
-    "mpcsim/mpc_node/presignatures.py",
-    "mpcsim/mpc_node/store.py",
-    "mpcsim/mpc_node/testimonies.py",
-    "mpcsim/mpc_node/voting.py",
-    "mpcsim/gateway/gateway.py",
-    "mpcsim/gateway/sessions.py",
-    "mpcsim/gateway/meeting.py",
-    "mpcsim/gateway/waves.py",
-    "mpcsim/gateway/sieve.py",
-    "mpcsim/gateway/streaming.py",
-    "mpcsim/gateway/activation.py",
-    "mpcsim/gateway/attestations.py",
-    "mpcsim/gateway/decision.py",
-    "mpcsim/gateway/suspensions.py",
-    "node/checks.py",
-    "node/early.py",
-    "node/presigning.py",
-    "node/records.py",
-    "node/sessions.py",
-    "node/signing.py",
-    "node/suspensions.py",
-    "node/trust.py",
-    "node/vaults.py",
-    "node/wallet.py",
+    *_paths("mpcsim", "params ids encoding keyshare", ".py"),
+    *_paths("mpcsim", "kernels algebra primitives mta protocol protocols vault"),
+    *_paths("mpcsim/rpc", "tokens grants mail notices pins statements", ".py"),
+    *_paths("mpcsim/mpc_node", "app attestations events node peer presignatures store", ".py"),
+    *_paths("mpcsim/mpc_node", "testimonies voting", ".py"),
+    *_paths("mpcsim/gateway", "gateway sessions meeting waves sieve streaming activation", ".py"),
+    *_paths("mpcsim/gateway", "attestations decision suspensions", ".py"),
+    *_paths("node", "checks early presigning records sessions signing suspensions trust", ".py"),
+    *_paths("node", "vaults wallet", ".py"),
 )
 """Files and folders whose checks are accounted for."""
 
@@ -78,48 +46,24 @@ class Room:
 
 ROOMS = {
     "crypto": Room(
-        tuple(
-            f"mpcsim/{name}"
-            for name in (
-                "algebra",
-                "kernels",
-                "primitives",
-                "mta",
-                "encoding",
-                "hashing",
-                "rng",
-                "params",
-                "ids",
-            )
-        ),
-        0.9,
+        _paths("mpcsim", "algebra kernels primitives mta encoding hashing rng params ids"), 0.9
     ),
     "protocols": Room(
-        tuple(
-            f"mpcsim/{name}"
-            for name in ("protocol/", "protocols", "keyshare", "runner", "party_events", "sample_")
-        ),
-        0.9,
+        _paths("mpcsim", "protocol/ protocols keyshare runner party_events sample_"), 0.9
     ),
     "vault": Room(("mpcsim/vault",), 0.9),
     "mpc_node": Room(("mpcsim/mpc_node",), 0.9),
     "decisions": Room(
-        tuple(
-            f"mpcsim/gateway/{name}.py"
-            for name in ("activation", "decision", "suspensions", "sessions")
-        ),
-        0.9,
+        _paths("mpcsim/gateway", "activation decision suspensions sessions", ".py"), 0.9
     ),
     "gateway": Room(("mpcsim/gateway",)),
-    "rpc": Room(("mpcsim/rpc", "mpcsim/strict_json", "mpcsim/listening", "mpcsim/errors")),
-    "service": Room(
-        ("mpcsim/service", "mpcsim/control", "mpcsim/metrics", "mpcsim/system", "mpcsim/lifetime")
-    ),
+    "rpc": Room(_paths("mpcsim", "rpc strict_json listening errors")),
+    "service": Room(_paths("mpcsim", "service control metrics system lifetime")),
     "node": Room(("node/",)),
     "sim": Room(("mpcsim/sim",)),
     "capacity": Room(("mpcsim/capacity",)),
     "smart_account": Room(("mpcsim/smart_account",)),
-    "lab": Room(("mpcsim/explorer", "mpcsim/testing", "mpcsim/attacks", "mpcsim/stories")),
+    "lab": Room(_paths("mpcsim", "explorer testing attacks stories")),
     "rest": Room(("mpcsim/",)),
 }
 """The first whose paths a file's path begins with is its room."""

@@ -35,28 +35,17 @@ LIMIT_S = 10.0
 FAILED = "FAILED BY "
 LATE = "Timeout (>"
 
-WARM = (
-    "hypothesis.strategies",
-    "mpcsim.attacks.catalogue",
-    "mpcsim.runner",
-    "mpcsim.vault",
-    "mpcsim.rpc.tokens",
-    "node.app",
-)
+WARM = ("hypothesis.strategies", "mpcsim.attacks.catalogue", "mpcsim.runner", "mpcsim.vault")
+WARM += ("mpcsim.rpc.tokens", "node.app")
 """Imported for what they import."""
 
 OPTIONS = (
-    "-q",
-    "-x",
-    "--no-header",
-    "--tb=short",
+    *("-q", "-x", "--no-header", "--tb=short"),
     # no assertion rewriting: nothing here needs its messages, and it takes time
     "--assert=plain",
-    "-pno:cacheprovider",
-    "-pno:xdist",
+    *("-pno:cacheprovider", "-pno:xdist"),
     # these two collect garbage, several times
-    "-pno:threadexception",
-    "-pno:unraisableexception",
+    *("-pno:threadexception", "-pno:unraisableexception"),
 )
 
 

@@ -27,28 +27,12 @@ from dataclasses import dataclass
 from typing import TypeGuard
 
 REFUSALS = frozenset(
-    {
-        "AnotherBoot",
-        "ApiError",
-        "BadRequest",
-        "CheckFailed",
-        "GrantRefused",
-        "InvalidEncoding",
-        "MalformedVault",
-        "NodeFailed",
-        "NotFound",
-        "OutOfStep",
-        "RecordError",
-        "Refused",
-        "TokenError",
-        "Unauthorized",
-        "UnknownSigningKey",
-        "UnsignedRecord",
-        "UntrustedNode",
-        "UsageError",
-        "ValueError",
-        "WrongKey",
-    }
+    (
+        *("AnotherBoot", "ApiError", "BadRequest", "CheckFailed", "GrantRefused", "RecordError"),
+        *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "OutOfStep", "Refused"),
+        *("TokenError", "Unauthorized", "UnknownSigningKey", "UnsignedRecord", "UntrustedNode"),
+        *("UsageError", "ValueError", "WrongKey"),
+    )
 )
 
 CHECKING = frozenset({"finish", "known_curve", "_share_key", "_sign_once", "_whole_wallet"})
@@ -56,20 +40,10 @@ CHECKING = frozenset({"finish", "known_curve", "_share_key", "_sign_once", "_who
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
 VERDICTS = frozenset(
-    {
-        "_follows",
-        "_learn",
-        "_newer",
-        "_tell",
-        "authenticated",
-        "genuine",
-        "names",
-        "opened",
-        "signed_by",
-        "verifies",
-        "vouched",
-        "voted",
-    }
+    (
+        *("_follows", "_learn", "_newer", "_tell", "authenticated", "genuine", "names", "opened"),
+        *("signed_by", "verifies", "vouched", "voted"),
+    )
 )
 """Functions that say whether something is believed, or take it in only then."""
 
@@ -85,8 +59,8 @@ class Site:
     holds: bool
     set_condition: Callable[[ast.expr], None]
     replace: Callable[[list[ast.stmt]], None]
-    """Puts other statements in the place of the refusing one."""
-    statement: ast.stmt
+    """Puts other statements in the place of the refusing one; makes a call do nothing."""
+    statement: ast.stmt | ast.expr
     """What refuses: a test that does not run it cannot notice that the check is gone."""
 
     @property
@@ -114,26 +88,6 @@ class Site:
         if len(parts) == 1:
             return parts[0]
         return ast.BoolOp(op=ast.And() if self.holds else ast.Or(), values=list(parts))
-
-
-@dataclass
-class CallSite:
-    """The same for a check that is a call."""
-
-    function: str
-    text: str
-    mutate: Callable[[], None]
-    call: ast.Call
-
-    @property
-    def lines(self) -> range:
-        return _lines(self.call)
-
-    def names(self) -> list[str]:
-        return [f"{self.function}: {self.text}"]
-
-    def remove(self, index: int) -> None:
-        self.mutate()
 
 
 def _lines(node: ast.stmt | ast.expr) -> range:
@@ -238,7 +192,7 @@ class _Finder:
 
     def __init__(self, makers: frozenset[str]) -> None:
         self.raised = REFUSALS | makers
-        self.sites: list[Site | CallSite] = []
+        self.sites: list[Site] = []
 
     def walk(self, node: ast.AST, function: str, why_function: bool, above: list[ast.AST]) -> None:
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -305,11 +259,11 @@ class _Finder:
         result = "value" if passes else "None"
         nothing = ast.parse(f"lambda value=None, *_, **__: {result}", mode="eval").body
 
-        def mutate() -> None:
+        def replace(_: list[ast.stmt]) -> None:
             call.func = nothing
 
         text = f"{ast.unparse(call.func)}(...)"
-        self.sites.append(CallSite(function, text, mutate, call))
+        self.sites.append(Site(function, text, [], True, lambda _: None, replace, call))
 
     def add_guarded(self, node: ast.stmt, text: str, function: str, above: list[ast.AST]) -> None:
         guard = _guard(node, above)
@@ -352,7 +306,7 @@ def _guard(node: ast.stmt, above: list[ast.AST]) -> ast.If | ast.ExceptHandler |
     return None
 
 
-def find(tree: ast.Module, makers: frozenset[str]) -> list[Site | CallSite]:
+def find(tree: ast.Module, makers: frozenset[str]) -> list[Site]:
     """Every check of a module, in the order of the source.
 
     Args:

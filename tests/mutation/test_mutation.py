@@ -29,34 +29,30 @@ def test_every_file_has_a_room():
     assert {mutants.room_of(path) for path in mutants.files()} == set(ROOMS)
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
+PARTS = {
+    sites.conjuncts: [
         ("a and b", ["a", "b"]),
         ("a or b", ["a or b"]),
         ("not (a or not b)", ["not a", "b"]),
         ("a <= b < c", ["a <= b", "b < c"]),
         ("not a", ["not a"]),
     ],
-)
-def test_what_must_hold_is_split_into_parts(source, expected):
-    condition = ast.parse(source, mode="eval").body
-    assert [ast.unparse(part) for part in sites.conjuncts(condition)] == expected
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
+    sites.disjuncts: [
         ("a or b", ["a", "b"]),
         ("a and b", ["a and b"]),
         ("not (a and not b)", ["not a", "b"]),
         ("not 1 <= a <= 2 or b", ["not 1 <= a", "not a <= 2", "b"]),
         ("a <= b < c", ["a <= b < c"]),
     ],
-)
-def test_what_is_refused_is_split_into_parts(source, expected):
-    condition = ast.parse(source, mode="eval").body
-    assert [ast.unparse(part) for part in sites.disjuncts(condition)] == expected
+}
+"""Of what must hold, and of what is refused."""
+
+
+@pytest.mark.parametrize("split", PARTS, ids=lambda split: split.__name__)
+def test_conditions_are_split_into_parts(split):
+    for source, expected in PARTS[split]:
+        condition = ast.parse(source, mode="eval").body
+        assert [ast.unparse(part) for part in split(condition)] == expected
 
 
 @pytest.mark.parametrize(

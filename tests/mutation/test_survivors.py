@@ -7,8 +7,8 @@ import pytest
 from mpcsim.encoding import NO_CONTEXT, U8, Message, PerParty, Reader, Seq
 from mpcsim.errors import InvalidEncoding, Reason, UsageError
 from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.ids import MAX_PARTIES, MPC_NODES
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.ids import MAX_PARTIES
+from mpcsim.keyshare import KeyShare
 from mpcsim.party_events import Ignored, MessageIgnored
 from mpcsim.protocol import Party
 from mpcsim.protocol.envelope import Envelope
@@ -18,23 +18,9 @@ from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.rng import SeededRng
-from mpcsim.rpc.statements import shares_hash
 from mpcsim.runner import LocalRun
 from mpcsim.sample_keys import keys, session_id
-from mpcsim.vault import (
-    Argon2Cost,
-    EncryptedShare,
-    ReplyKey,
-    SealKey,
-    SecretStore,
-    VaultKey,
-    rewrap_half,
-    seal_share,
-)
-from node.checks import SealedShare, agreed_record, opened_share
-from node.errors import ApiError, BadRequest
 from tests.helpers.adversary import Adversary, on
-from tests.helpers.key_records import said_to_be_signed
 from tests.helpers.sessions import HASH, judge, run_with, session
 
 NAME = session_id("survivors")
@@ -271,64 +257,3 @@ def test_used_nonces_give_no_commitment():
     nonces.take()
     with pytest.raises(UsageError, match="used up"):
         nonces.bound_commitment(group.scalar(1))
-
-
-# ------------------------------------------------------------------ at the REST node
-
-
-def vault(share: KeyShare, key_id: str) -> tuple[EncryptedShare, SecretStore, VaultKey]:
-    """A vault made for that key id, whatever key the share is of, and opened."""
-    rng = SeededRng("vault")
-    secrets = {i: SealKey.fresh(rng) for i in MPC_NODES}
-    publics = {i: secret.public for i, secret in secrets.items()}
-    made_for = {"key_id": key_id, "user_id": "alice"}
-    sealed, text = seal_share(
-        share.to_bytes(),
-        pw_key=bytes(32),
-        salt=bytes(16),
-        cost=Argon2Cost(1, 8),
-        curve="ed25519",
-        node_keys=publics,
-        auth_keys=dict.fromkeys(MPC_NODES, bytes(32)),
-        identities=dict.fromkeys(MPC_NODES, bytes(32)),
-        rng=rng,
-        **made_for,
-    )
-    store, reply = SecretStore.from_text(text), ReplyKey(rng)
-    halves = {
-        i: rewrap_half(
-            store.halves[i], secrets[i], me=i, reply_key=reply.public, rng=rng, **made_for
-        )
-        for i in MPC_NODES
-    }
-    return EncryptedShare.from_text(sealed), store, reply.combine(halves, publics)
-
-
-def test_a_vault_made_for_another_key_than_the_share_in_it():
-    """The share is of the key asked for; the halves were released for another one."""
-    share = keys("ed25519")[1]
-    key_id, other = share.record.epoch.hex(), "ab" * 32
-
-    def opened(made_for: str) -> KeyShare:
-        encrypted_share, store, key = vault(share, made_for)
-        return opened_share(SealedShare(key_id, encrypted_share, store, "ed25519"), key, "alice")
-
-    assert opened(key_id) == share
-    with pytest.raises(BadRequest, match="it is of another key"):
-        opened(other)
-
-
-def test_a_key_that_is_no_wallets_key_is_not_recovered():
-    """Both MPC nodes and the registry agree, but on a key with a fourth holder."""
-
-    def recovered(n: int) -> PublicKeyRecord:
-        record = keys("ed25519", 2, n)[1].record
-        signed = said_to_be_signed(
-            "user", record.epoch.hex(), "ed25519", record.public_key.encode()
-        ).record
-        named = replace(signed, shares=shares_hash(record.to_bytes()))
-        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), named)
-
-    assert len(recovered(3).holders) == 3
-    with pytest.raises(ApiError, match="a key of another kind"):
-        recovered(4)

@@ -14,26 +14,9 @@ from typing import Any
 from mpcsim.error_codes import Code
 from mpcsim.primitives.bip32 import Path
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from node import models
 from node.app import create_app
 from node.errors import Conflict, NotFound
-from node.models import (
-    EXAMPLE_KEY_ID,
-    EXAMPLE_PUBLIC_KEY,
-    EXAMPLE_SHARE,
-    EXAMPLE_SIGNATURE,
-    EXAMPLE_STORE,
-    EXAMPLE_XPUB,
-    KeyShareRecord,
-    KeyToken,
-    PublicKey,
-    RegisteredKey,
-    RegisteredKeys,
-    StoredShare,
-    UserInformation,
-    WalletEntry,
-    WalletInformation,
-    WalletKey,
-)
 from node.sessions import Caller
 from node.timing import Timing
 from tests.node.harness import SETTINGS, Api, running
@@ -41,9 +24,9 @@ from tests.node.harness import SETTINGS, Api, running
 CREATED = "2026-11-21T09:30:00.123456+00:00"
 PASSWORD = "correct horse"
 RECORD = {
-    "key_id": EXAMPLE_KEY_ID,
-    "encrypted_share": EXAMPLE_SHARE,
-    "secret_store": EXAMPLE_STORE,
+    "key_id": models.EXAMPLE_KEY_ID,
+    "encrypted_share": models.EXAMPLE_SHARE,
+    "secret_store": models.EXAMPLE_STORE,
     "curve": "secp256k1",
 }
 NEW = {"curve": "ed25519", "password": PASSWORD}
@@ -54,7 +37,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v3/wallet/sign": {**RECORD, "message": "ab" * 32},
     "/v3/wallet/presign": {**RECORD, "count": 1},
     "/v3/wallet/publickey": {**RECORD, "password": PASSWORD},
-    "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": EXAMPLE_STORE},
+    "/v3/wallet/validate/password": {"password": PASSWORD, "secret_store": models.EXAMPLE_STORE},
     "/v3/wallet/validate/share": STRINGS,
 }
 """Of every endpoint, such as ``WalletDouble`` takes from ``alice``."""
@@ -102,18 +85,18 @@ class WalletDouble:
             raise self.errors.pop(0)
         return caller.claims.username == "alice"
 
-    async def _record(self, caller: Caller, curve: str) -> KeyShareRecord:
-        return KeyShareRecord(
-            key_id=EXAMPLE_KEY_ID,
-            encrypted_share=EXAMPLE_SHARE,
-            secret_store=EXAMPLE_STORE,
-            public_key=EXAMPLE_PUBLIC_KEY,
+    async def _record(self, caller: Caller, curve: str) -> models.KeyShareRecord:
+        return models.KeyShareRecord(
+            key_id=models.EXAMPLE_KEY_ID,
+            encrypted_share=models.EXAMPLE_SHARE,
+            secret_store=models.EXAMPLE_STORE,
+            public_key=models.EXAMPLE_PUBLIC_KEY,
             curve=curve,
         )
 
     async def generate(
         self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
-    ) -> KeyShareRecord:
+    ) -> models.KeyShareRecord:
         if await self._enter(caller) and curve == "secp256k1":
             raise Conflict(f"{curve} key already exists for this user", Code.KEY_EXISTS)
         with timing.span("argon2"):
@@ -122,36 +105,44 @@ class WalletDouble:
 
     async def recover(
         self, caller: Caller, curve: str, password: str, timing: Timing, name: str | None = None
-    ) -> KeyShareRecord:
+    ) -> models.KeyShareRecord:
         if not await self._enter(caller) or curve != "secp256k1":
             raise NotFound("No such key")
         return await self._record(caller, curve)
 
     async def sign(
-        self, caller: Caller, stored: StoredShare, *, message: bytes, timing: Timing, **fields: Any
+        self,
+        caller: Caller,
+        stored: models.StoredShare,
+        *,
+        message: bytes,
+        timing: Timing,
+        **fields: Any,
     ) -> tuple[str, list[str]]:
-        if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
+        if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.signed.append({"message": message, **fields})
         with timing.span("vault"):
             await asyncio.sleep(0)
         with timing.span("round1"):
             await asyncio.sleep(0)
-        return EXAMPLE_SIGNATURE, []
+        return models.EXAMPLE_SIGNATURE, []
 
     async def presign(
-        self, caller: Caller, stored: StoredShare, *, count: int, **fields: Any
+        self, caller: Caller, stored: models.StoredShare, *, count: int, **fields: Any
     ) -> list[str]:
         await self._enter(caller)
-        return [EXAMPLE_SHARE] * count
+        return [models.EXAMPLE_SHARE] * count
 
     async def public_key(
-        self, caller: Caller, stored: StoredShare, *, path: Path | None, **fields: Any
-    ) -> PublicKey:
-        if not await self._enter(caller) or stored.key_id != EXAMPLE_KEY_ID:
+        self, caller: Caller, stored: models.StoredShare, *, path: Path | None, **fields: Any
+    ) -> models.PublicKey:
+        if not await self._enter(caller) or stored.key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
         self.paths.append(path)
-        return PublicKey(public_key=EXAMPLE_PUBLIC_KEY, xpub=None if path is None else EXAMPLE_XPUB)
+        return models.PublicKey(
+            public_key=models.EXAMPLE_PUBLIC_KEY, xpub=None if path is None else models.EXAMPLE_XPUB
+        )
 
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
@@ -163,35 +154,41 @@ class WalletDouble:
         self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
     ) -> bool:
         await self._enter(caller)
-        return encrypted_share == EXAMPLE_SHARE
+        return encrypted_share == models.EXAMPLE_SHARE
 
-    async def wallet_info(self, caller: Caller, path: Path | None = None) -> WalletInformation:
+    async def wallet_info(
+        self, caller: Caller, path: Path | None = None
+    ) -> models.WalletInformation:
         if not await self._enter(caller):
             raise NotFound("This user has no wallet")
         self.paths.append(path)
-        key = WalletKey(curve="secp256k1", public_key=EXAMPLE_PUBLIC_KEY)
-        entry = WalletEntry(key=key, address={"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"})
-        return WalletInformation(user_id=caller.claims.user_id, wallets=[entry])
+        key = models.WalletKey(curve="secp256k1", public_key=models.EXAMPLE_PUBLIC_KEY)
+        entry = models.WalletEntry(
+            key=key, address={"evm": "0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1"}
+        )
+        return models.WalletInformation(user_id=caller.claims.user_id, wallets=[entry])
 
-    async def keys(self, caller: Caller) -> RegisteredKeys:
-        key = RegisteredKey(
-            key_id=EXAMPLE_KEY_ID,
+    async def keys(self, caller: Caller) -> models.RegisteredKeys:
+        key = models.RegisteredKey(
+            key_id=models.EXAMPLE_KEY_ID,
             curve="secp256k1",
-            public_key=EXAMPLE_PUBLIC_KEY,
+            public_key=models.EXAMPLE_PUBLIC_KEY,
             created_at=CREATED,
         )
         keys = [key] if await self._enter(caller) else []
-        return RegisteredKeys(user_id=caller.claims.user_id, keys=keys)
+        return models.RegisteredKeys(user_id=caller.claims.user_id, keys=keys)
 
-    async def user(self, caller: Caller) -> UserInformation:
+    async def user(self, caller: Caller) -> models.UserInformation:
         await self._enter(caller)
         claims = caller.claims
-        return UserInformation(user_id=claims.user_id, username=claims.username, created_at=CREATED)
+        return models.UserInformation(
+            user_id=claims.user_id, username=claims.username, created_at=CREATED
+        )
 
-    async def key_token(self, caller: Caller, key_id: str) -> KeyToken:
-        if not await self._enter(caller) or key_id != EXAMPLE_KEY_ID:
+    async def key_token(self, caller: Caller, key_id: str) -> models.KeyToken:
+        if not await self._enter(caller) or key_id != models.EXAMPLE_KEY_ID:
             raise NotFound("No such key")
-        return KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)
+        return models.KeyToken(token="a.b.c", token_type="Bearer", expires_in=300, key_id=key_id)
 
 
 @contextmanager

@@ -155,6 +155,12 @@ class System:
     def user(self, name: str = "alice") -> Api:
         return self.api.as_user(self.gateway.token(name))
 
+    def make_keys(self) -> None:
+        """Give ``alice`` a key on each curve."""
+        for curve in ("ed25519", "secp256k1"):
+            new = {"curve": curve, "password": PASSWORD}
+            self.keys[curve] = answer(self.user().post("/v3/wallet/generate", new))
+
 
 @contextmanager
 def system(place: str) -> Iterator[System]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpcsim.ids import OPERATOR
 from node.argon2_queue import Argon2Queue, Full, Turns, at_a_time
 from node.errors import CallerGone, PasswordsBusy
-from node.timing import Timing
+from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 from tests.node.harness import PLACES, system
 from tests.node.wallets import PASSWORD, House
@@ -88,18 +88,11 @@ def test_a_core_stays_for_signing(monkeypatch):
 # ---------------------------------------------------------------------- the queue in the node
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 class Room:
     """A queue of one place, which is taken until ``open``."""
 
     def __init__(self, **limits):
-        self.clock = Clock()
+        self.clock = Clock(0.0)
         self.queue = Argon2Queue(1, Turns(**limits), clock=self.clock)
         self.gate = threading.Event()
         self.done = []
@@ -124,110 +117,84 @@ class Room:
         self.queue.close()
 
 
-def run(work):
-    async def with_limit():
-        async with asyncio.timeout(20):
-            await work()
-
-    asyncio.run(with_limit())
-
-
-def test_turns_in_threads():
-    async def work():
-        async with Room() as room:
-            waited = []
-            room.queue.listener = waited.append
-            asked = [room.ask("mallory", f"guess {number}") for number in range(5)]
-            asked.append(room.ask("alice"))
-            assert (room.queue.running, room.queue.waiting) == (1, 6)
-            room.clock.now = 2.5
-            await room.open()
-            results = [await each.result() for each in asked]
-            assert results == [*(f"guess {number}" for number in range(5)), "alice"]
-            assert room.done[:3] == ["guess 0", "alice", "guess 1"]
-            assert (room.queue.running, room.queue.waiting) == (0, 0)
-            assert waited == [2.5] * 6
-
-    run(work)
+async def test_turns_in_threads():
+    async with Room() as room:
+        waited = []
+        room.queue.listener = waited.append
+        asked = [room.ask("mallory", f"guess {number}") for number in range(5)]
+        asked.append(room.ask("alice"))
+        assert (room.queue.running, room.queue.waiting) == (1, 6)
+        room.clock.now = 2.5
+        await room.open()
+        results = [await each.result() for each in asked]
+        assert results == [*(f"guess {number}" for number in range(5)), "alice"]
+        assert room.done[:3] == ["guess 0", "alice", "guess 1"]
+        assert (room.queue.running, room.queue.waiting) == (0, 0)
+        assert waited == [2.5] * 6
 
 
-def test_no_more_wait_than_may():
-    async def work():
-        async with Room(in_all=3, of_one=2) as room:
-            for _ in range(2):
-                room.ask("mallory")
-            with pytest.raises(PasswordsBusy) as refused:
-                room.ask("mallory")
-            assert refused.value.status == 429
-            assert refused.value.headers == {"Retry-After": "1", "X-Error-Code": "limited"}
-            room.ask("alice")
-            with pytest.raises(PasswordsBusy):
-                room.queue.check("bob")
-            await room.open()
-            assert await room.ask("bob").result() == "bob"
-
-    run(work)
+async def test_no_more_wait_than_may():
+    async with Room(in_all=3, of_one=2) as room:
+        for _ in range(2):
+            room.ask("mallory")
+        with pytest.raises(PasswordsBusy) as refused:
+            room.ask("mallory")
+        assert refused.value.status == 429
+        assert refused.value.headers == {"Retry-After": "1", "X-Error-Code": "limited"}
+        room.ask("alice")
+        with pytest.raises(PasswordsBusy):
+            room.queue.check("bob")
+        await room.open()
+        assert await room.ask("bob").result() == "bob"
 
 
-def test_who_is_cancelled_or_gone_gives_up_its_turn():
-    async def work():
-        async with Room() as room:
-            hung_up = asyncio.Event()
-            waiting = asyncio.create_task(room.ask("alice").result())
-            leaving = asyncio.create_task(room.ask("bob", gone=hung_up.wait).result())
-            staying = room.ask("carol", gone=asyncio.Event().wait)
-            await asyncio.sleep(0)
-            waiting.cancel()
-            hung_up.set()
-            with pytest.raises(CallerGone):
-                await leaving
-            await asyncio.wait([waiting])
-            assert waiting.cancelled()
-            assert room.queue.waiting == 1
-            await room.open()
-            assert await staying.result() == "carol"
-            await asyncio.sleep(0)
-            assert staying.watching.cancelled()
-            assert room.done == ["carol"]
-
-    run(work)
+async def test_who_is_cancelled_or_gone_gives_up_its_turn():
+    async with Room() as room:
+        hung_up = asyncio.Event()
+        waiting = asyncio.create_task(room.ask("alice").result())
+        leaving = asyncio.create_task(room.ask("bob", gone=hung_up.wait).result())
+        staying = room.ask("carol", gone=asyncio.Event().wait)
+        await asyncio.sleep(0)
+        waiting.cancel()
+        hung_up.set()
+        with pytest.raises(CallerGone):
+            await leaving
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        assert room.queue.waiting == 1
+        await room.open()
+        assert await staying.result() == "carol"
+        await asyncio.sleep(0)
+        assert staying.watching.cancelled()
+        assert room.done == ["carol"]
 
 
-def test_what_is_computed_cannot_be_stopped_but_left():
-    async def work():
-        async with Room() as room:
-            room.first.leave()
-            room.first.gone()
-            assert not room.first.future.done()
-            await room.open()
-            assert room.first.future.result() is True
-
-    run(work)
+async def test_what_is_computed_cannot_be_stopped_but_left():
+    async with Room() as room:
+        room.first.leave()
+        room.first.gone()
+        assert not room.first.future.done()
+        await room.open()
+        assert room.first.future.result() is True
 
 
-def test_an_error_goes_to_whoever_asked_and_the_next_one_is_served():
-    async def work():
-        async with Room() as room:
-            failing = room.queue.submit("alice", lambda: 1 // 0)
-            after = room.ask("alice", "after")
-            await room.open()
-            with pytest.raises(ZeroDivisionError):
-                await failing.result()
-            assert await after.result() == "after"
-
-    run(work)
+async def test_an_error_goes_to_whoever_asked_and_the_next_one_is_served():
+    async with Room() as room:
+        failing = room.queue.submit("alice", lambda: 1 // 0)
+        after = room.ask("alice", "after")
+        await room.open()
+        with pytest.raises(ZeroDivisionError):
+            await failing.result()
+        assert await after.result() == "after"
 
 
-def test_at_the_end_nobody_waits_for_ever():
-    async def work():
-        async with Room() as room:
-            waiting = asyncio.create_task(room.ask("alice").result())
-            await asyncio.sleep(0)
-            room.queue.close()
-            await asyncio.wait([waiting])
-            assert waiting.cancelled()
-
-    run(work)
+async def test_at_the_end_nobody_waits_for_ever():
+    async with Room() as room:
+        waiting = asyncio.create_task(room.ask("alice").result())
+        await asyncio.sleep(0)
+        room.queue.close()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
 
 
 # ---------------------------------------------------------------------- the wallet
@@ -250,52 +217,40 @@ async def full_house(**limits):
         await house.wallet.close()
 
 
-def test_who_finds_no_room_has_changed_nothing():
-    async def work():
-        async with full_house(in_all=1) as (house, fill, gate):
-            record = await house.generate("ed25519")
-            filled = fill()
-            for refused in (
-                house.generate("secp256k1"),
-                house.recover("ed25519"),
-                house.wallet.validate_password(
-                    house.caller(),
-                    password=PASSWORD,
-                    secret_store=record.secret_store,
-                    timing=Timing(),
-                ),
-            ):
-                with pytest.raises(PasswordsBusy):
-                    await refused
-            assert not house.gateway.gateway.links[OPERATOR].node._sessions
-            await house.sign(record)  # needs no password
-            gate.set()
-            await filled.result()
-            await house.generate("secp256k1")
-            await house.recover("ed25519")
-
-    run(work)
+async def test_who_finds_no_room_has_changed_nothing():
+    async with full_house(in_all=1) as (house, fill, gate):
+        record = await house.generate("ed25519")
+        filled = fill()
+        for refused in (
+            house.generate("secp256k1"),
+            house.recover("ed25519"),
+            house.matches(record),
+        ):
+            with pytest.raises(PasswordsBusy):
+                await refused
+        assert not house.gateway.gateway.links[OPERATOR].node._sessions
+        await house.sign(record)  # needs no password
+        gate.set()
+        await filled.result()
+        await house.generate("secp256k1")
+        await house.recover("ed25519")
 
 
-def test_who_finds_room_no_more_leaves_no_session_behind():
+async def test_who_finds_room_no_more_leaves_no_session_behind():
     """There was room when the key generation began."""
-
-    async def work():
-        async with full_house(in_all=1) as (house, fill, _):
-            record = await house.generate("ed25519")
-            queue, workers = house.wallet.argon2, house.wallet._workers
-            fill()
-            full, queue.check = queue.check, lambda user: None
-            queue.submit = lambda user, *given: full(user)
-            for refused in (house.generate("secp256k1"), house.recover("ed25519")):
-                with pytest.raises(PasswordsBusy):
-                    await refused
-                while workers._tasks:
-                    await asyncio.wait(workers._tasks)
-                assert not house.gateway.gateway.links[OPERATOR].node._sessions
-            await house.sign(record)
-
-    run(work)
+    async with full_house(in_all=1) as (house, fill, _):
+        record = await house.generate("ed25519")
+        queue, workers = house.wallet.argon2, house.wallet._workers
+        fill()
+        full, queue.check = queue.check, lambda user: None
+        queue.submit = lambda user, *given: full(user)
+        for refused in (house.generate("secp256k1"), house.recover("ed25519")):
+            with pytest.raises(PasswordsBusy):
+                await refused
+            while workers._tasks:
+                await asyncio.wait(workers._tasks)
+            assert not house.gateway.gateway.links[OPERATOR].node._sessions
+        await house.sign(record)
 
 
 def test_who_hangs_up_gives_up_its_turn_over_a_socket():

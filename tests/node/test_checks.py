@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from mpcsim import vault
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.keyshare import KeyShare
+from mpcsim.keyshare import KeyShare, PublicKeyRecord
 from mpcsim.mta import schemes
 from mpcsim.mta.schemes import register_scheme
+from mpcsim.rng import SeededRng
+from mpcsim.rpc.statements import shares_hash
 from mpcsim.rpc.wire import Signing
 from mpcsim.sample_keys import keys
-from mpcsim.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    EncryptedShare,
-    SecretStore,
-    VaultKey,
-    answer_tag,
-)
 from node import checks
-from node.checks import SealedShare, check_answer, check_cost, opened_share
+from node.checks import SealedShare, agreed_record, check_answer, check_cost, opened_share
 from node.errors import ApiError, BadRequest
 from tests.examples.open_multiplication import OpenMta
+from tests.helpers.key_records import said_to_be_signed
 from tests.helpers.schemes import with_scheme
+from tests.node.wallets import CHEAP
 
+OTHER = "ab" * 32
 HALVES = {OPERATOR: bytes(144), INSTITUTION: bytes(144)}
 KEYS = {OPERATOR: bytes(32), INSTITUTION: bytes(32)}
 
 
-@pytest.mark.parametrize("cost", [Argon2Cost(3, 65536), Argon2Cost(2, 65537)])
+def store_of(
+    key_id: str, curve: str = "ed25519", cost: vault.Argon2Cost = vault.INTERACTIVE
+) -> vault.SecretStore:
+    return vault.SecretStore(key_id, curve, bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
+
+
+@pytest.mark.parametrize("cost", [vault.Argon2Cost(3, 65536), vault.Argon2Cost(2, 65537)])
 def test_a_store_that_asks_for_more_computation_than_ours_is_refused(cost):
-    store = SecretStore("ab" * 32, "ed25519", bytes(16), cost, bytes(32), HALVES, KEYS, KEYS)
+    store = store_of(OTHER, cost=cost)
     with pytest.raises(BadRequest, match="computation"):
-        check_cost(store, INTERACTIVE)
+        check_cost(store, vault.INTERACTIVE)
     check_cost(store, cost)
 
 
 def test_a_share_that_is_too_long_is_not_decoded(monkeypatch):
-    store = SecretStore("ab" * 32, "ed25519", bytes(16), INTERACTIVE, bytes(32), HALVES, KEYS, KEYS)
-    share = EncryptedShare(b"", b"")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: bytes(2000))
     decoded = []
     monkeypatch.setattr(KeyShare, "from_bytes", lambda *a, **k: decoded.append(a))
     with pytest.raises(BadRequest, match="encrypted_share"):
-        sealed = SealedShare("ab" * 32, share, store, "ed25519")
-        opened_share(sealed, VaultKey(bytearray(64)), "alice")
+        sealed = SealedShare(OTHER, vault.EncryptedShare(b"", b""), store_of(OTHER), "ed25519")
+        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
     assert not decoded
 
 
@@ -56,13 +60,76 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
     register_scheme(foreign.mta)
     assert KeyShare.from_bytes(foreign.to_bytes()) == foreign
     key_id = own.record.epoch.hex()
-    store = SecretStore(key_id, "secp256k1", bytes(16), INTERACTIVE, bytes(32), HALVES, KEYS, KEYS)
-    sealed = SealedShare(key_id, EncryptedShare(b"", b""), store, "secp256k1")
+    store = store_of(key_id, "secp256k1")
+    sealed = SealedShare(key_id, vault.EncryptedShare(b"", b""), store, "secp256k1")
     monkeypatch.setattr(checks, "open_share", lambda *arguments: own.to_bytes())
-    assert opened_share(sealed, VaultKey(bytearray(64)), "alice") == own
+    assert opened_share(sealed, vault.VaultKey(bytearray(64)), "alice") == own
     monkeypatch.setattr(checks, "open_share", lambda *arguments: foreign.to_bytes())
     with pytest.raises(BadRequest, match="Invalid encrypted_share"):
-        opened_share(sealed, VaultKey(bytearray(64)), "alice")
+        opened_share(sealed, vault.VaultKey(bytearray(64)), "alice")
+
+
+def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
+    """What a node makes of a vault that anyone has made, for some key, of something."""
+    rng = SeededRng("vault")
+    secrets = {i: vault.SealKey.fresh(rng) for i in MPC_NODES}
+    publics = {i: secret.public for i, secret in secrets.items()}
+    of = {"key_id": made_for, "user_id": "alice"}
+    sealed, text = vault.seal_share(
+        share,
+        pw_key=bytes(32),
+        salt=bytes(16),
+        cost=CHEAP,
+        curve="ed25519",
+        node_keys=publics,
+        auth_keys=KEYS,
+        identities=KEYS,
+        rng=rng,
+        **of,
+    )
+    store, reply = vault.SecretStore.from_text(text), vault.ReplyKey(rng)
+    halves = {
+        i: vault.rewrap_half(
+            store.halves[i], secrets[i], me=i, reply_key=reply.public, rng=rng, **of
+        )
+        for i in MPC_NODES
+    }
+    with reply.combine(halves, publics) as key:
+        encrypted = vault.EncryptedShare.from_text(sealed)
+        return opened_share(SealedShare(asked_for, encrypted, store, "ed25519"), key, "alice")
+
+
+def test_vaults_of_anyones_making() -> None:
+    """Seal keys are public: whoever can write to the caller's database can make a vault."""
+    mine, theirs, of_two = keys("ed25519")[1], keys("ed25519")[2], keys("ed25519", 2, 2)[1]
+    key_id = mine.record.epoch.hex()
+    assert opened(mine.to_bytes(), key_id, key_id) == mine
+    for share, made_for, asked_for, said in (
+        (mine.to_bytes(), key_id, OTHER, "it is of another key"),
+        (mine.to_bytes(), OTHER, key_id, "it is of another key"),
+        (mine.to_bytes(), OTHER, OTHER, "Invalid encrypted_share"),
+        (theirs.to_bytes(), key_id, key_id, "Invalid encrypted_share"),
+        (of_two.to_bytes(), key_id, key_id, "Invalid encrypted_share"),
+        (b"no share", key_id, key_id, "Invalid encrypted_share"),
+    ):
+        with pytest.raises(BadRequest, match=said):
+            opened(share, made_for, asked_for)
+
+
+def test_a_key_that_is_no_wallets_key_is_not_recovered() -> None:
+    """Both MPC nodes and the registry agree, but on a key with a fourth holder."""
+
+    def recovered(n: int) -> PublicKeyRecord:
+        record = keys("ed25519", 2, n)[CLIENT].record
+        signed = said_to_be_signed(
+            "user", record.epoch.hex(), "ed25519", record.public_key.encode()
+        ).record
+        named = replace(signed, shares=shares_hash(record.to_bytes()))
+        return agreed_record(dict.fromkeys(MPC_NODES, record.to_bytes()), named)
+
+    assert len(recovered(3).holders) == 3
+    with pytest.raises(ApiError, match="a key of another kind"):
+        recovered(4)
 
 
 def test_an_answer_is_to_this_request_alone() -> None:
@@ -76,13 +143,13 @@ def test_an_answer_is_to_this_request_alone() -> None:
         def answer(tag: bytes | None) -> Signing:
             return Signing(bytes(32), (), tag)
 
-        right = answer_tag(secret, signer, session, mac)
+        right = vault.answer_tag(secret, signer, session, mac)
         check_answer(share, signer, session, mac, answer(right))
         for wrong in (
-            answer_tag(share.peers[other].pair_secret, signer, session, mac),
-            answer_tag(secret, other, session, mac),
-            answer_tag(secret, signer, b"t" * 32, mac),
-            answer_tag(secret, signer, session, b"n" * 32),
+            vault.answer_tag(share.peers[other].pair_secret, signer, session, mac),
+            vault.answer_tag(secret, other, session, mac),
+            vault.answer_tag(secret, signer, b"t" * 32, mac),
+            vault.answer_tag(secret, signer, session, b"n" * 32),
             right[:-1],
             b"",
             None,

@@ -25,17 +25,11 @@ from node.early import Asked, Beginning
 from node.errors import ApiError, BadRequest, Upstream
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, Pass, on, settled, stored_share
+from tests.node.wallets import House, failing, losing, on, settled, stored_share
 
 HASH = bytes(range(32))
 ONE_CURVE = fast_few(CURVES[::-1], 1)
 ANOTHER = "The operator has answered another request than this one; try again"
-
-
-async def failing(error: type[ApiError], call: Any) -> str:
-    with pytest.raises(error) as caught:
-        await call
-    return caught.value.message
 
 
 def sent(house: House, verb: str = "sign") -> list[Any]:
@@ -64,11 +58,8 @@ async def test_every_attempt_has_a_session_nonces_and_a_reply_key_of_its_own(
     house.gateway.links[INSTITUTION].node.restart()  # refused: another boot
     await house.sign(record, HASH)
 
-    async def lose(name: str, go_on: Pass) -> Reply:
-        await go_on()
-        return Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR)
-
-    house.transport.hook = on("sign", lose)
+    lost = losing(Reply(503, b'{"error": "lost", "party": %d}' % OPERATOR))
+    house.transport.hook = on("sign", lost)
     await failing(Upstream, house.sign(record, HASH))
     await house.sign(record, HASH, signer="institution")
     assert [body.signer for body in asked] == [OPERATOR, OPERATOR, OPERATOR, INSTITUTION]
@@ -200,17 +191,13 @@ async def test_what_does_not_open_ends_the_session(curve: str, house: House) -> 
         stores.append(replace(store, halves={**store.halves, party: spoilt}))
         keys = {**store.auth_keys, party: os.urandom(32)}
         stores.append(replace(store, auth_keys=keys))
+    closed = "Invalid encrypted_share: it does not open with this secret_store"
     bad = [
-        *({"secret_store": each.to_text()} for each in stores),
-        *({"encrypted_share": each} for each in shares),
+        *(({"secret_store": each.to_text()}, "Invalid secret_store") for each in stores),
+        *(({"encrypted_share": each}, closed) for each in shares),
     ]
-    for changed in bad:
-        said = await failing(BadRequest, house.sign(record, **changed))
-        assert said == (
-            "Invalid secret_store"
-            if "secret_store" in changed
-            else "Invalid encrypted_share: it does not open with this secret_store"
-        )
+    for changed, said in bad:
+        assert await failing(BadRequest, house.sign(record, **changed)) == said
         await settled(house)
         # Of open sessions nothing else tells at once.
         assert not house.gateway.gateway.sessions._sessions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,25 +15,8 @@ from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc import wire
 from mpcsim.rpc.session_keys import SessionKey
 from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.rpc.transport import (
-    ConnectionLost,
-    NotReached,
-    Reply,
-    TooLarge,
-    TooLate,
-)
-from node.errors import (
-    ApiError,
-    BadRequest,
-    Conflict,
-    InForce,
-    Limited,
-    NotFound,
-    Unauthorized,
-    Unreachable,
-    Upstream,
-    UpstreamTimeout,
-)
+from mpcsim.rpc.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
+from node import errors
 from node.gateway_client import GatewayClient
 
 KEY_ID = bytes(32)
@@ -51,13 +34,7 @@ class Canned:
         self.asked: list[tuple[str, str, str | None, bytes | None]] = []
 
     async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None,
-        body: bytes | None = None,
-        headers: Mapping[str, str] = {},
+        self, method: str, path: str, *, token: Any, body: Any = None, **options: Any
     ) -> Reply:
         self.asked.append((method, path, token, body))
         reply = self.replies.pop(0)
@@ -83,15 +60,10 @@ def ask(reply: Reply | Exception, call: Callable[[GatewayClient], Awaitable[Any]
 
 
 def refusal(
-    status: int,
-    body: object,
-    call: Any = sign,
-    *,
-    code: str | None = None,
-    after: str | None = None,
-) -> ApiError:
+    status: int, body: object, call: Any = sign, *, code: Any = None, after: str | None = None
+) -> errors.ApiError:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    with pytest.raises(ApiError) as caught:
+    with pytest.raises(errors.ApiError) as caught:
         ask(Reply(status, data, code, after), call)
     return caught.value
 
@@ -100,13 +72,13 @@ def refusal(
     ("status", "body", "kind", "message"),
     [
         (
-            *(401, {"code": 757, "message": "JWT_EXPIRED"}, Unauthorized),
+            *(401, {"code": 757, "message": "JWT_EXPIRED"}, errors.Unauthorized),
             'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}',
         ),
-        (404, {"error": "no such key"}, NotFound, "no such key"),
-        (409, {"error": "busy"}, Upstream, "Upstream returned 409 Conflict: busy"),
+        (404, {"error": "no such key"}, errors.NotFound, "no such key"),
+        (409, {"error": "busy"}, errors.Upstream, "Upstream returned 409 Conflict: busy"),
         (
-            *(503, {"error": "the node is away", "party": 2}, Upstream),
+            *(503, {"error": "the node is away", "party": 2}, errors.Upstream),
             "Upstream returned 503 Service Unavailable: the node is away",
         ),
     ],
@@ -114,8 +86,8 @@ def refusal(
 def test_errors_of_the_gateway(status, body, kind, message):
     error = refusal(status, body)
     assert (type(error), error.message) == (kind, message)
-    assert error.status == (500 if kind is Upstream else status)
-    if isinstance(error, Upstream):
+    assert error.status == (500 if kind is errors.Upstream else status)
+    if isinstance(error, errors.Upstream):
         assert (error.upstream_status, error.party) == (status, body.get("party"))
 
 
@@ -130,16 +102,16 @@ MAKING_ALONE = [Code.KEY_EXISTS, Code.KEY_CHANGED, Code.BUSY]
 def test_what_its_codes_are_to_a_caller(code: Code) -> None:
     """Of a signature, and of a new key."""
     kinds: dict[Code, Any] = {
-        Code.NOT_FOUND: NotFound,
-        Code.LIMITED: Limited,
-        Code.IDEMPOTENCY_KEY_USED: BadRequest,
+        Code.NOT_FOUND: errors.NotFound,
+        Code.LIMITED: errors.Limited,
+        Code.IDEMPOTENCY_KEY_USED: errors.BadRequest,
     }
-    of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, Conflict)
-    of_makers |= {Code.IN_FORCE: InForce}
+    of_makers: dict[Code, Any] = dict.fromkeys(MAKING_ALONE, errors.Conflict)
+    of_makers |= {Code.IN_FORCE: errors.InForce}
     status = 403 if code is Code.UNAUTHORIZED else 409
     for call, known in ((sign, kinds), (generate, kinds | of_makers)):
         error = refusal(status, {"error": "why"}, call, code=code.value)
-        assert type(error) is known.get(code, Upstream), call
+        assert type(error) is known.get(code, errors.Upstream), call
         of_the_node = (Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED)
         seen = Code.INTERNAL if code in of_the_node else code
         assert error.headers[HEADER] == seen.value
@@ -147,23 +119,17 @@ def test_what_its_codes_are_to_a_caller(code: Code) -> None:
             assert error.status in seen.node
         assert error.headers.get("Retry-After") == (code.wait_s and str(code.wait_s))
         after = refusal(status, {"error": "why"}, call, code=code.value, after="7")
-        given = type(error) in (Conflict, Limited, Upstream)
+        given = type(error) in (errors.Conflict, errors.Limited, errors.Upstream)
         assert (after.headers.get("Retry-After") == "7") == given
 
 
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        (400, Code.INTERNAL),
-        (404, Code.NOT_FOUND),
-        (409, Code.CONFLICT),
-        (410, Code.SESSION_GONE),
-        (429, Code.LIMITED),
-        (500, Code.INTERNAL),
-        (502, Code.UPSTREAM_DOWN),
-        (503, Code.UPSTREAM_DOWN),
-        (504, Code.UPSTREAM_LATE),
-        (599, Code.INTERNAL),
+        *((status, Code.INTERNAL) for status in (400, 500, 599)),
+        *((status, Code.UPSTREAM_DOWN) for status in (502, 503)),
+        *((404, Code.NOT_FOUND), (409, Code.CONFLICT), (410, Code.SESSION_GONE)),
+        *((429, Code.LIMITED), (504, Code.UPSTREAM_LATE)),
     ],
 )
 def test_without_a_code_that_is_known_the_status_has_to_do(status: int, code: Code) -> None:
@@ -188,7 +154,7 @@ def test_when_to_retry_is_a_number_of_seconds() -> None:
 def test_answers_of_something_else_are_not_passed_on(body):
     for status in (302, 401, 404, 409, 502, 599):
         error = refusal(status, body)
-        assert type(error) is Upstream
+        assert type(error) is errors.Upstream
         assert error.message.startswith(f"Upstream returned {status} ")
         assert error.message.endswith(": no explanation")
 
@@ -211,7 +177,7 @@ def test_answers_of_something_else_are_not_passed_on(body):
 def test_answers_that_make_no_sense(call):
     for body in (b"", b"{}", b"[]", b"null", b"\x00\x00\x00\x01"):
         error = refusal(200, body, call)
-        assert type(error) is Upstream
+        assert type(error) is errors.Upstream
         assert error.message.startswith("Upstream returned 200 OK: the answer is not ")
 
 
@@ -259,19 +225,22 @@ def test_mpc_nodes_that_are_none(change):
         assert {"identifier": parts.pop("party")} | parts == hellos[ROLES[party]]
     operator = hellos["operator"]
     said = hellos | {"operator": operator | change}
-    assert type(refusal(200, said, lambda c: c.nodes())) is Upstream
+    assert type(refusal(200, said, lambda c: c.nodes())) is errors.Upstream
     without = {name: value for name, value in operator.items() if name not in change}
     for spoilt in (None, without):
-        assert type(refusal(200, hellos | {"operator": spoilt}, lambda c: c.nodes())) is Upstream
+        assert (
+            type(refusal(200, hellos | {"operator": spoilt}, lambda c: c.nodes()))
+            is errors.Upstream
+        )
 
 
 @pytest.mark.parametrize(
     ("failed", "error", "text"),
     [
-        (NotReached(), Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (ConnectionLost(), Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
-        (TooLarge(), Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
-        (TooLate(), UpstreamTimeout, "The gateway did not answer in time"),
+        (NotReached(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+        (ConnectionLost(), errors.Unreachable, "The gateway cannot be reached; check WAAS_API_URL"),
+        (TooLarge(), errors.Unreachable, "The gateway's answer is too long; check WAAS_API_URL"),
+        (TooLate(), errors.UpstreamTimeout, "The gateway did not answer in time"),
     ],
 )
 async def test_what_it_means_if_no_answer_comes(failed, error, text):
@@ -292,7 +261,7 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
     assert client.requests == {"POST /mpc/v1/open": 2}
 
     transport.replies = [ConnectionLost(), ConnectionLost()]
-    with pytest.raises(Unreachable):
+    with pytest.raises(errors.Unreachable):
         at = wire.Occasion("u", KEY_ID, KEY_ID)
         await client.suspend(wire.Suspend(at, KEY_ID, {}, "ed25519"), None)
     for call in (
@@ -301,7 +270,7 @@ async def test_what_may_be_sent_twice_is_when_the_connection_breaks():
         lambda: sign(client),
     ):
         transport.replies = [ConnectionLost()]
-        with pytest.raises(Unreachable):
+        with pytest.raises(errors.Unreachable):
             await call()
     assert transport.replies == []
 
@@ -319,7 +288,7 @@ async def test_who_the_mpc_nodes_are_is_asked_once():
 async def test_a_key_id_is_quoted():
     transport = Canned(Reply(404, b'{"error": "no such key"}'))
     client = GatewayClient(transport)
-    with pytest.raises(NotFound):
+    with pytest.raises(errors.NotFound):
         await client.key_token("t", "a&b=c/?#")
     assert transport.asked[0][1] == "/wallet/v1/token?id=a%26b%3Dc%2F%3F%23"
     assert list(client.requests) == ["GET /wallet/v1/token"]

@@ -16,22 +16,12 @@ from mpcsim.error_codes import Code
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.rpc.database import REGISTRY, StoreFailed, StoreTrouble
 from mpcsim.rpc.transport import Reply
-from node.errors import (
-    ApiError,
-    BadRequest,
-    Conflict,
-    InForce,
-    NotFound,
-    OutcomeUnknown,
-    Unreachable,
-    Upstream,
-    UpstreamTimeout,
-)
+from node import errors
 from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk
 from tests.helpers.gateway import Clock, reopen, shares_of
 from tests.helpers.tiers import fast_few
-from tests.node.wallets import House, Pass, on, settled
+from tests.node.wallets import House, Pass, answering, losing, on, refused, settled
 
 ED, HASH = "ed25519", b"\x5c" * 32
 KEY = 'order 4711: "first try", once'
@@ -39,13 +29,6 @@ VERBS = ("generate", "recover")
 BOTH = [ROLES[party] for party in MPC_NODES]
 
 Test = Callable[[House], Coroutine[Any, Any, None]]
-
-
-async def refused(error: type[ApiError], call: Coroutine[Any, Any, object]) -> ApiError:
-    with pytest.raises(error) as caught:
-        await call
-    assert type(caught.value) is error
-    return caught.value
 
 
 async def check_works(house: House, record: KeyShareRecord, name: str = "alice") -> None:
@@ -57,7 +40,7 @@ async def check_works(house: House, record: KeyShareRecord, name: str = "alice")
 
 
 async def check_waiting(call: Coroutine[Any, Any, object]) -> None:
-    error = await refused(Conflict, call)
+    error = await refused(errors.Conflict, call)
     assert error.code is Code.BUSY
     assert 1 <= int(error.headers["Retry-After"]) <= 5
 
@@ -69,14 +52,11 @@ async def prepared(house: House, verb: str) -> KeyShareRecord | None:
 
 def again(house: House, verb: str, **options: Any) -> Coroutine[Any, Any, KeyShareRecord]:
     """The call that is repeated."""
-    made: Coroutine[Any, Any, KeyShareRecord] = getattr(house, verb)(ED, key=KEY, **options)
-    return made
+    return getattr(house, verb)(ED, key=KEY, **options)  # type: ignore[no-any-return]
 
 
-async def lost(name: str, go_on: Pass) -> Reply:
-    """Done, but nobody hears of it, nor of anything that it is asked then."""
-    await go_on()
-    raise UpstreamTimeout
+lost = losing(errors.UpstreamTimeout())
+"""Done, but nobody hears of it, nor of anything that it is asked then."""
 
 
 # ---------------------------------------------------------------------- what came into force
@@ -89,7 +69,7 @@ async def test_a_repeated_call_ends_with_a_fresh_share(verb: str, house: House) 
     assert len({record.key_id for record in made}) == 3
     assert {record.public_key for record in [*made, before] if record} == {made[0].public_key}
     for retired in made[:2]:
-        await refused(NotFound, house.sign(retired, HASH))
+        await refused(errors.NotFound, house.sign(retired, HASH))
     await check_works(house, made[2])
 
 
@@ -101,15 +81,15 @@ async def test_after_a_lost_answer(verb: str, lost_at: str, house: House) -> Non
     await prepared(house, verb)
     at = verb if " " in lost_at else lost_at
 
-    async def losing(name: str, go_on: Pass) -> Reply:
+    async def cut_off(name: str, go_on: Pass) -> Reply:
         if name == at:
             return await lost(name, go_on)
         if name == "/wallet/v1/keys":  # where the node would find out
-            raise Unreachable
+            raise errors.Unreachable
         return await go_on()
 
-    house.transport.hook = losing
-    error = await refused(OutcomeUnknown, again(house, verb))
+    house.transport.hook = cut_off
+    error = await refused(errors.OutcomeUnknown, again(house, verb))
     assert error.code is Code.OUTCOME_UNKNOWN
     await settled(house)
     house.transport.hook = None
@@ -124,17 +104,15 @@ async def test_a_key_that_has_been_recovered_since_by_another_call(house: House)
     made = await again(house, "generate")
     assert made.public_key == first.public_key
     await check_works(house, made)
-    await refused(NotFound, house.sign(other, HASH))
+    await refused(errors.NotFound, house.sign(other, HASH))
 
 
 async def test_without_a_name_no_gateway_makes_it_a_recovery(house: House) -> None:
     record = await house.generate(ED)
 
-    async def lie(name: str, go_on: Pass) -> Reply:
-        return Reply(409, b'{"error": "recover it"}', "in-force")
-
-    house.transport.hook = on("generate", lie)
-    assert (await refused(InForce, house.generate(ED))).status == 409
+    lie = Reply(409, b'{"error": "recover it"}', "in-force")
+    house.transport.hook = on("generate", answering(lie))
+    assert (await refused(errors.InForce, house.generate(ED))).status == 409
     await check_works(house, record)
 
 
@@ -185,12 +163,9 @@ async def test_a_node_that_dies_half_way(verb: str, at: str) -> None:
 
         async def hang(name: str, go_on: Pass) -> Reply:
             hanging.set()
-            house.transport.hook = dead
+            house.transport.hook = answering(errors.Unreachable())
             await asyncio.Event().wait()
             raise AssertionError
-
-        async def dead(name: str, go_on: Pass) -> Reply:
-            raise Unreachable
 
         house.transport.hook = on(at, hang)
         first = asyncio.ensure_future(again(house, verb))
@@ -216,9 +191,9 @@ async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: Ho
         return await original(scope, *rest)
 
     link.call = cut  # type: ignore[method-assign]
-    await refused(OutcomeUnknown, again(house, verb))
+    await refused(errors.OutcomeUnknown, again(house, verb))
     await settled(house)
-    error = await refused(Conflict, again(house, verb))
+    error = await refused(errors.Conflict, again(house, verb))
     assert error.code is Code.BUSY
     assert error.headers["Retry-After"] == "5"
     assert error.message == (
@@ -234,11 +209,11 @@ async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: Ho
 
 @pytest.mark.parametrize(
     ("writes", "error", "made"),
-    [("put", OutcomeUnknown, 1), ("put_attempt", Upstream, 0)],
+    [("put", errors.OutcomeUnknown, 1), ("put_attempt", errors.Upstream, 0)],
     ids=["what is decided", "the name"],
 )
 async def test_what_the_registry_cannot_write(
-    writes: str, error: type[ApiError], made: int, house: House
+    writes: str, error: type[errors.ApiError], made: int, house: House
 ) -> None:
     """Once it is decided, it has come into force; without its name, no key is made."""
 
@@ -264,7 +239,7 @@ def crashed(folder: Path, verb: str, at: int = NEVER, when: str = "after") -> li
     async def until_the_crash(house: House) -> None:
         house.caller()  # signs up
         await prepared(house, verb)
-        with crashing(at, when) as stores, suppress(Crash, ApiError):
+        with crashing(at, when) as stores, suppress(Crash, errors.ApiError):
             await again(house, verb)
         written.extend(stores)
 
@@ -295,17 +270,14 @@ def test_a_gateway_that_is_killed_between_the_votes_and_its_record(
 async def test_the_name_of_another_call_is_refused_and_nothing_changes(house: House) -> None:
     """One answer for another verb and curve; also while the first one runs."""
 
-    others = [
-        lambda: house.recover(ED, key=KEY),
-        lambda: house.generate("secp256k1", key=KEY),
-    ]
+    others = [lambda: house.recover(ED, key=KEY), lambda: house.generate("secp256k1", key=KEY)]
 
     async def look(name: str, go_on: Pass) -> Reply:
         before = shares_of(house.gateway)
         house.transport.seen.clear()
         said = set()
         for other in others:
-            error = await refused(BadRequest, other())
+            error = await refused(errors.BadRequest, other())
             assert error.code is Code.IDEMPOTENCY_KEY_USED
             said.add((error.status, error.message))
         assert said == {(400, "This Idempotency-Key has been used for another call")}

@@ -6,37 +6,26 @@ import logging
 import threading
 from concurrent.futures import FIRST_COMPLETED, wait
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pytest
 
-from mpcsim.ids import OPERATOR
 from mpcsim.listening import ConnectionLimits
 from mpcsim.rpc.places import SHARE
 from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.sim.run.clock import run
+from node import errors
 from node.app import create_app
 from node.auth import MOST_WAITING, Authenticator
-from node.errors import (
-    BadRequest,
-    Conflict,
-    NotFound,
-    Unauthorized,
-    Unreachable,
-    Upstream,
-    UpstreamTimeout,
-)
+from node.errors import Unauthorized, Unreachable
 from node.models import EXAMPLE_KEY_ID
 from node.protected import MAX_BODY_BYTES
 from node.settings import Settings
 from tests.node.double import BODIES, NEW, GatewayDouble, WalletDouble, doubled
 from tests.node.harness import FAST_PLACES, PLACES, SETTINGS, Api, running
+from tests.node.harness import answer as error_of
 
-QUERIES = [
-    "/v3/wallet",
-    "/v3/wallet/key",
-    "/v3/wallet/user",
-    f"/v3/wallet/token?id={EXAMPLE_KEY_ID}",
-]
+QUERIES = [f"/v3/wallet{at}" for at in ("", "/key", "/user", f"/token?id={EXAMPLE_KEY_ID}")]
 PROTECTED = [("POST", path) for path in BODIES] + [("GET", path) for path in QUERIES]
 MISSING = 'Authentication failed: {"code":755,"message":"JWT_MISSING"}'
 SIGN = BODIES["/v3/wallet/sign"]
@@ -45,8 +34,7 @@ EXPIRED = 'Authentication failed: {"code":757,"message":"JWT_EXPIRED"}'
 JSON = {"content-type": "application/json"}
 
 
-@dataclass
-class Layer:
+class Layer(NamedTuple):
     api: Api
     gateway: GatewayDouble
     wallet: WalletDouble
@@ -57,20 +45,9 @@ class Layer:
 
 @pytest.fixture(scope="module", params=FAST_PLACES)
 def layer(request):
-    with doubled(request.param) as (api, gateway, wallet):
-        yield Layer(api, gateway, wallet)
-    assert gateway.closed
-    assert wallet.closed
-
-
-def error_of(response, status):
-    """The text of an error in its one form."""
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/json"
-    body = response.json()
-    assert list(body) == ["error"]
-    assert isinstance(body["error"], str)
-    return body["error"]
+    with doubled(request.param) as parts:
+        yield Layer(*parts)
+    assert [part.closed for part in parts[1:]] == [True, True]
 
 
 # --- without a token ----------------------------------------------------------------------------
@@ -135,45 +112,35 @@ async def in_pieces(data):
 def test_size(layer, chunked):
     body = json.dumps(NEW).encode()
     for size, status in [(MAX_BODY_BYTES, 200), (MAX_BODY_BYTES + 1, 413), (3_000_000, 413)]:
-        content = body.ljust(size)
-        response = layer.user().post(
-            "/v3/wallet/generate",
-            content=in_pieces(content) if chunked else content,
-            headers=JSON,
-        )
+        content = in_pieces(body.ljust(size)) if chunked else body.ljust(size)
+        response = layer.user().post("/v3/wallet/generate", content=content, headers=JSON)
+        assert response.status_code == status
         if status == 413:
             assert error_of(response, 413) == "The body has more than 262144 bytes"
-        else:
-            assert response.status_code == status
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "The body is missing"),
-        (b"null", "The body must be a JSON object"),
-        (b"[]", "The body must be a JSON object"),
-        (b'"text"', "The body must be a JSON object"),
-        (b"7", "The body must be a JSON object"),
-        (b"{", "The body is not valid JSON"),
-        (b"{'curve': 1}", "The body is not valid JSON"),
-        (b'{"password": "a"} x', "The body is not valid JSON"),
-        (b'{"password": "\xff"}', "The body is not valid JSON"),
-        (b'{"password": "\\ud800"}', "The body is not valid JSON"),
-        (b'{"password": "\xed\xa0\x80"}', "The body is not valid JSON"),
-        (b'{"password": NaN}', "The body is not valid JSON"),
-        ('{"password": "a"}'.encode("utf-16"), "The body is not valid JSON"),
-        (b"\x00", "The body is not valid JSON"),
-        (b"[" * 100_000, "The body is not valid JSON"),
-        (b'{"curve": "ed25519", "curve": "secp256k1"}', "The body has the member curve twice"),
-        (b'{"x": [{"y z": 1, "y z": 1}]}', "The body has a member twice"),
-        (b'{"' + b"x" * 999 + b'": 1, "' + b"x" * 999 + b'": 1}', "The body has a member twice"),
+NO_OBJECT = {
+    "is missing": [b""],
+    "must be a JSON object": [b"null", b"[]", b'"text"', b"7"],
+    "is not valid JSON": [
+        *(b"{", b"{'curve': 1}", b'{"password": "a"} x', b'{"password": NaN}', b"\x00"),
+        *(b'{"password": "\xff"}', b'{"password": "\\ud800"}', b'{"password": "\xed\xa0\x80"}'),
+        *('{"password": "a"}'.encode("utf-16"), b"[" * 100_000),
     ],
-)
-def test_what_is_no_json_object(layer, content, message):
-    for path in BODIES:
-        response = layer.user().post(path, content=content, headers=JSON)
-        assert error_of(response, 400) == message
+    "has the member curve twice": [b'{"curve": "ed25519", "curve": "secp256k1"}'],
+    "has a member twice": [
+        b'{"x": [{"y z": 1, "y z": 1}]}',
+        b'{"' + b"x" * 999 + b'": 1, "' + b"x" * 999 + b'": 1}',
+    ],
+}
+
+
+@pytest.mark.parametrize("said", NO_OBJECT)
+def test_what_is_no_json_object(layer, said):
+    for content in NO_OBJECT[said]:
+        for path in BODIES:
+            response = layer.user().post(path, content=content, headers=JSON)
+            assert error_of(response, 400) == f"The body {said}"
 
 
 # --- the fields ---------------------------------------------------------------------------------
@@ -235,10 +202,8 @@ def test_a_value_is_not_echoed(layer):
 
 @pytest.mark.parametrize("bytes_", [1, 31, 33, 64])
 def test_ecdsa_signs_32_bytes(layer, bytes_):
-    message = error_of(
-        layer.user().post("/v3/wallet/sign", {**SIGN, "message": "ab" * bytes_}), 400
-    )
-    assert message == "Invalid message: must have 64 hex digits for secp256k1"
+    response = layer.user().post("/v3/wallet/sign", {**SIGN, "message": "ab" * bytes_})
+    assert error_of(response, 400) == "Invalid message: must have 64 hex digits for secp256k1"
 
 
 def test_signer(layer):
@@ -257,12 +222,11 @@ def test_further_fields_are_ignored(layer):
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "Missing query parameter: id"),
-        ("?ID=" + EXAMPLE_KEY_ID, "Missing query parameter: id"),
-        ("?id=", "Invalid id: must be 64 lower-case hex digits"),
-        ("?id=" + "AB" * 32, "Invalid id: must be 64 lower-case hex digits"),
-        ("?id=%ff" + "a" * 63, "Invalid id: must be 64 lower-case hex digits"),
-        ("?id=" + EXAMPLE_KEY_ID + "%0a", "Invalid id: must be 64 lower-case hex digits"),
+        *((query, "Missing query parameter: id") for query in ("", "?ID=" + EXAMPLE_KEY_ID)),
+        *(
+            (f"?id={id_}", "Invalid id: must be 64 lower-case hex digits")
+            for id_ in ("", "AB" * 32, "%ff" + "a" * 63, EXAMPLE_KEY_ID + "%0a")
+        ),
     ],
 )
 def test_key_id_in_the_query(layer, query, message):
@@ -275,27 +239,17 @@ def test_key_id_in_the_query(layer, query, message):
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (BadRequest("Invalid password"), 400, "Invalid password"),
+        (errors.BadRequest("Invalid password"), 400, "Invalid password"),
         (Unauthorized({"code": 757, "message": "JWT_EXPIRED", "x": 1}), 401, EXPIRED),
-        (NotFound("no such key"), 404, "no such key"),
-        (Conflict("ed25519 key already exists"), 409, "ed25519 key already exists"),
-        (
-            Upstream(503, "Service Unavailable", "no\nway", OPERATOR),
-            500,
-            "Upstream returned 503 Service Unavailable: no way",
-        ),
-        (
-            Upstream(500, "Internal Server Error", "x" * 400),
-            500,
-            "Upstream returned 500 Internal Server Error: " + "x" * 400,
-        ),
-        (
-            Upstream(500, "Internal Server Error", "x" * 401),
-            500,
-            "Upstream returned 500 Internal Server Error: " + "x" * 400 + "...",
+        (errors.NotFound("no such key"), 404, "no such key"),
+        (errors.Conflict("ed25519 key already exists"), 409, "ed25519 key already exists"),
+        (errors.Upstream(503, "Away", "no\nway", 2), 500, "Upstream returned 503 Away: no way"),
+        *(
+            (errors.Upstream(500, "Oh", "x" * n), 500, f"Upstream returned 500 Oh: {said}")
+            for n, said in ((400, "x" * 400), (401, "x" * 400 + "..."))
         ),
         (Unreachable(), 502, "The gateway cannot be reached; check WAAS_API_URL"),
-        (UpstreamTimeout(), 504, "The gateway did not answer in time"),
+        (errors.UpstreamTimeout(), 504, "The gateway did not answer in time"),
         (ValueError("secret"), 500, "Internal server error"),
         (ExceptionGroup("secret", [KeyError("secret")]), 500, "Internal server error"),
     ],
@@ -337,99 +291,88 @@ class Keys:
         return [each if isinstance(each, Exception) else each.claims.user_id for each in found]
 
 
-def with_keys(work):
-    """Run ``work(keys)``; the node has not asked for the gateway's keys yet."""
+def with_keys(test):
+    """Have ``test(keys)`` run; the node has not asked for the gateway's keys yet."""
 
     async def whole():
         gateway = GatewayDouble()
         clock = asyncio.get_running_loop().time
-        await work(Keys(gateway, Authenticator(gateway, clock=clock)))
+        await test(Keys(gateway, Authenticator(gateway, clock=clock)))
 
-    run(whole())
-
-
-def test_tokens_that_do_not_count():
-    async def work(keys):
-        issuer = keys.gateway.issuer
-        past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
-        past._key, past._kid = issuer._key, issuer._kid  # the gateway's own, long ago
-        for token, message in (
-            (past.access("1", "alice", 60), EXPIRED),
-            (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
-            (TokenIssuer(make_signing_key()).access("1", "alice", 60), INVALID),
-            (keys.gateway.token()[:-3] + "AAA", INVALID),
-            ("x" * 6000, INVALID),
-            ("", MISSING),
-        ):
-            (error,) = await keys.callers(token)
-            assert (type(error), error.message) == (Unauthorized, message)
-        for header, message in ((None, MISSING), ("Basic YWxpY2U6eA==", INVALID)):
-            with pytest.raises(Unauthorized) as refused:
-                await keys.authenticator.caller(header)
-            assert refused.value.message == message
-
-    with_keys(work)
+    return lambda: run(whole())
 
 
-def test_keys_are_asked_for_once():
-    async def work(keys):
-        await keys.callers("")
-        assert keys.gateway.asked == 0
-        assert await keys.callers(*[keys.gateway.token()] * 20) == ["id-of-alice"] * 20
-        assert keys.gateway.asked == 1
-
-    with_keys(work)
-
-
-def test_keys_that_cannot_be_had():
-    async def work(keys):
-        token = keys.gateway.token()
-        keys.gateway.error = Unreachable()
-        assert {type(error) for error in await keys.callers(*[token] * 5)} == {Unreachable}
-        keys.gateway.error, good = None, keys.gateway.issuer.jwks
-        keys.gateway.issuer.jwks = lambda: {"keys": []}
+@with_keys
+async def test_tokens_that_do_not_count(keys):
+    issuer = keys.gateway.issuer
+    past = TokenIssuer(make_signing_key(), now=lambda: 1e9)
+    past._key, past._kid = issuer._key, issuer._kid  # the gateway's own, long ago
+    for token, message in (
+        (past.access("1", "alice", 60), EXPIRED),
+        (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
+        (TokenIssuer(make_signing_key()).access("1", "alice", 60), INVALID),
+        (keys.gateway.token()[:-3] + "AAA", INVALID),
+        ("x" * 6000, INVALID),
+        ("", MISSING),
+    ):
         (error,) = await keys.callers(token)
-        assert error.message.startswith("Upstream returned 200 OK: ")
-        keys.gateway.issuer.jwks = good
-        assert await keys.callers(token) == ["id-of-alice"]
-
-    with_keys(work)
-
-
-def test_a_new_signing_key():
-    async def work(keys):
-        old, gateway = keys.gateway.token(), keys.gateway
-        assert await keys.callers(old) == ["id-of-alice"]
-        gateway.issuer = TokenIssuer(make_signing_key())
-        # The keys have been asked for a moment ago: this waits, and is not refused.
-        assert await keys.callers(gateway.token()) == ["id-of-alice"]
-        assert gateway.asked == 2
-        # Tokens of unknown keys do not make the node ask again and again: they wait for one answer.
-        assert {type(error) for error in await keys.callers(*[old] * 5)} == {Unauthorized}
-        assert gateway.asked == 3
-        assert await keys.callers(gateway.token()) == ["id-of-alice"]
-        assert gateway.asked == 3
-
-    with_keys(work)
+        assert (type(error), error.message) == (Unauthorized, message)
+    for header, message in ((None, MISSING), ("Basic YWxpY2U6eA==", INVALID)):
+        with pytest.raises(Unauthorized) as refused:
+            await keys.authenticator.caller(header)
+        assert refused.value.message == message
 
 
-def test_tokens_of_unknown_keys_hold_few_places():
+@with_keys
+async def test_keys_are_asked_for_once(keys):
+    await keys.callers("")
+    assert keys.gateway.asked == 0
+    assert await keys.callers(*[keys.gateway.token()] * 20) == ["id-of-alice"] * 20
+    assert keys.gateway.asked == 1
+
+
+@with_keys
+async def test_keys_that_cannot_be_had(keys):
+    token = keys.gateway.token()
+    keys.gateway.error = Unreachable()
+    assert {type(error) for error in await keys.callers(*[token] * 5)} == {Unreachable}
+    keys.gateway.error, good = None, keys.gateway.issuer.jwks
+    keys.gateway.issuer.jwks = lambda: {"keys": []}
+    (error,) = await keys.callers(token)
+    assert error.message.startswith("Upstream returned 200 OK: ")
+    keys.gateway.issuer.jwks = good
+    assert await keys.callers(token) == ["id-of-alice"]
+
+
+@with_keys
+async def test_a_new_signing_key(keys):
+    old, gateway = keys.gateway.token(), keys.gateway
+    assert await keys.callers(old) == ["id-of-alice"]
+    gateway.issuer = TokenIssuer(make_signing_key())
+    # The keys have been asked for a moment ago: this waits, and is not refused.
+    assert await keys.callers(gateway.token()) == ["id-of-alice"]
+    assert gateway.asked == 2
+    # Tokens of unknown keys do not make the node ask again and again: they wait for one answer.
+    assert {type(error) for error in await keys.callers(*[old] * 5)} == {Unauthorized}
+    assert gateway.asked == 3
+    assert await keys.callers(gateway.token()) == ["id-of-alice"]
+    assert gateway.asked == 3
+
+
+@with_keys
+async def test_tokens_of_unknown_keys_hold_few_places(keys):
     """One more is refused at once, and whoever has a good token waits for none of them."""
-
-    async def work(keys):
-        good = keys.gateway.token()
-        assert await keys.callers(good) == ["id-of-alice"]
-        strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
-        waiting = [asyncio.ensure_future(keys.callers(strange)) for _ in range(MOST_WAITING)]
-        await asyncio.sleep(0)
-        (error,) = await keys.callers(strange)
-        assert type(error) is Unauthorized
-        assert await keys.callers(good) == ["id-of-alice"]
-        assert not any(each.done() for each in waiting)
-        assert {type(error) for (error,) in await asyncio.gather(*waiting)} == {Unauthorized}
-        assert keys.gateway.asked == 2
-
-    with_keys(work)
+    good = keys.gateway.token()
+    assert await keys.callers(good) == ["id-of-alice"]
+    strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
+    waiting = [asyncio.ensure_future(keys.callers(strange)) for _ in range(MOST_WAITING)]
+    await asyncio.sleep(0)
+    (error,) = await keys.callers(strange)
+    assert type(error) is Unauthorized
+    assert await keys.callers(good) == ["id-of-alice"]
+    assert not any(each.done() for each in waiting)
+    assert {type(error) for (error,) in await asyncio.gather(*waiting)} == {Unauthorized}
+    assert keys.gateway.asked == 2
 
 
 def test_one_user_leaves_places_to_the_others():
@@ -455,33 +398,30 @@ def test_one_user_leaves_places_to_the_others():
         assert alice.get(path).status_code == 200
 
 
-def test_a_signing_key_that_is_new_since_the_keys_were_asked_for():
+@with_keys
+async def test_a_signing_key_that_is_new_since_the_keys_were_asked_for(keys):
     """An answer that is under way may be older than the key."""
+    gateway, old = keys.gateway, keys.gateway.token()
+    jwks = gateway.issuer.jwks()
+    answers = [asyncio.Event(), asyncio.Event()]
 
-    async def work(keys):
-        gateway, old = keys.gateway, keys.gateway.token()
-        jwks = gateway.issuer.jwks()
-        answers = [asyncio.Event(), asyncio.Event()]
+    async def slow():
+        gateway.asked += 1
+        answer = jwks if gateway.asked == 1 else gateway.issuer.jwks()
+        await answers[gateway.asked - 1].wait()
+        return answer
 
-        async def slow():
-            gateway.asked += 1
-            answer = jwks if gateway.asked == 1 else gateway.issuer.jwks()
-            await answers[gateway.asked - 1].wait()
-            return answer
-
-        gateway.jwks = slow
-        early = asyncio.create_task(keys.callers(old))
-        await asyncio.sleep(0.1)
-        assert gateway.asked == 1
-        gateway.issuer = TokenIssuer(make_signing_key())
-        late = asyncio.create_task(keys.callers(gateway.token("bob")))
-        await asyncio.sleep(0.1)
-        for answer in answers:
-            answer.set()
-        assert [*await early, *await late] == ["id-of-alice", "id-of-bob"]
-        assert gateway.asked == 2
-
-    with_keys(work)
+    gateway.jwks = slow
+    early = asyncio.create_task(keys.callers(old))
+    await asyncio.sleep(0.1)
+    assert gateway.asked == 1
+    gateway.issuer = TokenIssuer(make_signing_key())
+    late = asyncio.create_task(keys.callers(gateway.token("bob")))
+    await asyncio.sleep(0.1)
+    for answer in answers:
+        answer.set()
+    assert [*await early, *await late] == ["id-of-alice", "id-of-bob"]
+    assert gateway.asked == 2
 
 
 # --- without a gateway --------------------------------------------------------------------------

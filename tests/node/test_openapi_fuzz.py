@@ -14,7 +14,7 @@ from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from tests.helpers.tiers import examples
-from tests.node.harness import PASSWORD, PLACES, answer, system
+from tests.node.harness import PLACES, answer, system
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -35,9 +35,7 @@ NUMBERS = count()
 @pytest.fixture(scope="module")
 def behind():
     with system(PLACES[1]) as found:
-        for curve in ("secp256k1", "ed25519"):
-            new = {"curve": curve, "password": PASSWORD}
-            found.keys[curve] = answer(found.user().post("/v3/wallet/generate", new))
+        found.make_keys()
         yield found
 
 
@@ -60,8 +58,7 @@ def fuzz(operation, mode, send, count=4):
 def check(case, token):
     """Send a request, and hold the answer against the document."""
     case.call_and_validate(
-        headers={"Authorization": f"Bearer {token}"},
-        excluded_checks=[positive_data_acceptance],
+        headers={"Authorization": f"Bearer {token}"}, excluded_checks=[positive_data_acceptance]
     )
 
 

@@ -23,7 +23,17 @@ from node.models import KeyShareRecord
 from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
-from tests.node.wallets import House, Pass, on, stored_share
+from tests.node.wallets import (
+    House,
+    altering,
+    altering_vault,
+    answering,
+    failing,
+    losing,
+    meddling,
+    on,
+    stored_share,
+)
 
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -55,12 +65,6 @@ async def sign(
         timing=Timing(),
     )
     return left, list(house.transport.seen)
-
-
-async def failing(error: type[ApiError], call: Any) -> str:
-    with pytest.raises(error) as caught:
-        await call
-    return caught.value.message
 
 
 def another_process() -> None:
@@ -101,9 +105,7 @@ async def test_a_signature_takes_one_request(signer: str, house: House) -> None:
 
 
 async def test_those_that_were_made_before_something_failed(house: House) -> None:
-    async def refused(name: str, go_on: Pass) -> Reply:
-        return Reply(503, b"{}")
-
+    refused = answering(Reply(503, b"{}"))
     record = await house.generate("secp256k1")
     house.transport.hook = on("sign", refused, nth=2)
     assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
@@ -142,13 +144,9 @@ async def test_a_used_one_is_of_no_use(forgetful: PartyId | None, house: House) 
 
 
 async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
-    async def lost(name: str, go_on: Pass) -> Reply:
-        await go_on()
-        return Reply(504, b"{}")
-
     record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
-    house.transport.hook = on("presigned", lost)
+    house.transport.hook = on("presigned", losing(Reply(504, b"{}")))
     with pytest.raises(Upstream):
         await sign(house, record, made)
     house.transport.hook = None
@@ -203,21 +201,14 @@ async def test_a_gateway_that_has_another_one_used(change: str, house: House) ->
 
     record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
-    inner = house.transport.inner
-    request = inner.request
-    names = {"message": "message_hash", "id": "presignature"}
+    name = {"message": "message_hash", "id": "presignature"}.get(change, change)
 
-    async def meddled(
-        method: str, path: str, *, token: str | None, body: bytes | None = None
-    ) -> Reply:
-        if path.endswith("presigned") and body is not None:
-            asked = wire.Presigned.from_bytes(body)
-            name = names.get(change, change)
-            other = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
-            body = replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
-        return await request(method, path, token=token, body=body)
+    def another(body: bytes) -> bytes:
+        asked = wire.Presigned.from_bytes(body)
+        other: Any = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
+        return replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
 
-    inner.request = meddled  # type: ignore[method-assign]
+    meddling(house, "presigned", another)
     assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
     assert held(house, OPERATOR) == (2, 0)
     assert held(house, INSTITUTION) == (0, 2)
@@ -288,16 +279,8 @@ async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
 
 async def meddled(house: House, record: KeyShareRecord, made: list[str], change: Any) -> str:
     """What is said when the gateway's reply to ``presigned`` is another one."""
-
-    async def changed(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        return replace(reply, body=change(wire.Signing.from_bytes(reply.body)).to_bytes())
-
-    house.transport.hook = on("presigned", changed)
-    try:
-        return await failing(ApiError, sign(house, record, made))
-    finally:
-        house.transport.hook = None
+    house.transport.hook = on("presigned", altering(wire.Signing, change))
+    return await failing(ApiError, sign(house, record, made))
 
 
 async def test_an_answer_to_another_request(house: House) -> None:
@@ -357,10 +340,8 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
     record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
     known = await house.client.nodes()
-    house.client._nodes = {
-        **known,
-        OPERATOR: replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32)),
-    }
+    other = replace(known[OPERATOR], identity=bytes(32), seal_key=bytes(32))
+    house.client._nodes = {**known, OPERATOR: other}
     said = await failing(BadRequest, sign(house, record, made))
     assert said.endswith("it names another operator than this node knows")
     assert house.transport.seen == []
@@ -369,12 +350,8 @@ async def test_other_mpc_nodes_than_the_key_was_made_with_are_asked_for_nothing(
 async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House) -> None:
     """The next call finds the key free."""
 
-    async def damaged(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        said = wire.Signing.from_bytes(reply.body)
-        return replace(reply, body=replace(said, vault=None).to_bytes())
-
     record = await house.generate("secp256k1")
+    damaged = altering(wire.Signing, lambda said: replace(said, vault=None))
     house.transport.hook = on("sign", damaged)
     await failing(ApiError, house.presign(record))
     assert not house.gateway.links[OPERATOR].node._sessions
@@ -383,15 +360,8 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House
 
 
 async def test_a_gateway_that_says_nothing_of_an_allowance(house: House) -> None:
-    async def stripped(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        said = wire.Signing.from_bytes(reply.body)
-        assert said.vault is not None
-        said = replace(said, vault=replace(said.vault, allowance=None))
-        return replace(reply, body=said.to_bytes())
-
     record = await house.generate("secp256k1")
-    house.transport.hook = on("sign", stripped)
+    house.transport.hook = on("sign", altering_vault(allowance=None))
     said = await failing(ApiError, house.presign(record))
     assert said == "The MPC nodes do not agree on the presignatures"
 
@@ -412,6 +382,3 @@ def test_what_is_sealed_under_another_header(name: str) -> None:
         part(bad, key, "alice")
     with pytest.raises(WrongKey):
         part(good, key, "bob")
-
-
-# ---------------------------------------------------------------------- figures

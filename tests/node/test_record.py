@@ -65,11 +65,7 @@ def calls(service: LocalService) -> dict[str, Call]:
         ),
         "secp256k1": partial(call, alice, "sign", **shares["secp256k1"], **SIGNATURE),
         "presigned": lambda: call(
-            alice,
-            "sign",
-            **shares["secp256k1"],
-            **SIGNATURE,
-            presignatures=[next(presignatures)],
+            alice, "sign", **shares["secp256k1"], **SIGNATURE, presignatures=[next(presignatures)]
         ),
         "validate": partial(call, alice, "validate/share", **shares["ed25519"]),
         "generate": lambda: call(next(users), "generate", curve="ed25519", **NEW),

@@ -1,7 +1,6 @@
 """What the gateway says of keys: believed where both MPC nodes have signed it for this user."""
 
 import base64
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
@@ -19,8 +18,16 @@ from mpcsim.rpc.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
 from node.models import KeyShareRecord
 from node.records import Records, UnsignedRecord
-from node.timing import Timing
-from tests.node.wallets import PASSWORD, House, Pass, on, settled, stored_share
+from tests.node.wallets import (
+    House,
+    Pass,
+    altering,
+    altering_json,
+    altering_vault,
+    failing,
+    on,
+    settled,
+)
 
 CURVE = "ed25519"
 ANOTHER_CURVES = "another curve's"
@@ -83,26 +90,13 @@ def scene(request: pytest.FixtureRequest, house: House) -> AbstractAsyncContextM
     return recovered(house, request.getfixturevalue("cheat") if known else "")
 
 
-def one_vote(scene: Scene) -> SignedRecord:
-    own = scene.own
-    return replace(own, signatures={OPERATOR: own.signatures[OPERATOR]})
+def signed_by_one(scene: Scene, *named: PartyId) -> SignedRecord:
+    return replace(scene.own, signatures=dict.fromkeys(named, scene.own.signatures[OPERATOR]))
 
 
-def one_twice(scene: Scene) -> SignedRecord:
-    own = scene.own
-    return replace(own, signatures=dict.fromkeys(MPC_NODES, own.signatures[OPERATOR]))
-
-
-def another_key(scene: Scene) -> SignedRecord:
-    """The gateway's own public key in the place of the user's."""
-    own = scene.own
-    return replace(own, record=replace(own.record, public_key=scene.others.record.public_key))
-
-
-def another_chain_code(scene: Scene) -> SignedRecord:
-    """The same key with other children, whose addresses are nobody's."""
-    own = scene.own
-    return replace(own, record=replace(own.record, chain_code=bytes(32)))
+def changed(scene: Scene, **changes: Any) -> SignedRecord:
+    """The user's own record with something else in it."""
+    return replace(scene.own, record=replace(scene.own.record, **changes))
 
 
 def other_nodes(scene: Scene) -> SignedRecord:
@@ -115,21 +109,30 @@ def other_nodes(scene: Scene) -> SignedRecord:
 
 
 CHEATS: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
-    "one vote": (one_vote, "the institution has not signed this record"),
-    "one vote twice": (one_twice, "the institution has not signed this record"),
-    "another key": (another_key, "the operator has not signed this record"),
-    "another chain code": (another_chain_code, "the operator has not signed this record"),
+    "one vote": (
+        lambda scene: signed_by_one(scene, OPERATOR),
+        "the institution has not signed this record",
+    ),
+    "one vote twice": (
+        lambda scene: signed_by_one(scene, *MPC_NODES),
+        "the institution has not signed this record",
+    ),
+    "another key": (  # the gateway's own
+        lambda scene: changed(scene, public_key=scene.others.record.public_key),
+        "the operator has not signed this record",
+    ),
+    "another chain code": (  # other children, whose addresses are nobody's
+        lambda scene: changed(scene, chain_code=bytes(32)),
+        "the operator has not signed this record",
+    ),
     "other nodes": (other_nodes, "the record is of another operator than the one known"),
     "another user's": (lambda scene: scene.others, "it is another user's"),
     ANOTHER_CURVES: (lambda scene: scene.another_curve, "it is of another curve"),
 }
-OTHER_SHARES: dict[str, tuple[Callable[[Scene], SignedRecord], str]] = {
-    "an older one": (lambda scene: scene.older, "it is of other shares"),
-}
+OTHER_SHARES = {"an older one": (lambda scene: scene.older, "it is of other shares")}
 cheats = pytest.mark.parametrize("cheat", CHEATS)
 other_shares = pytest.mark.parametrize(
-    "change",
-    [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}, {"chain_code": bytes(32)}],
+    "change", [{"shares": bytes(32)}, {"public_key": b"\x02" * 32}, {"chain_code": bytes(32)}]
 )
 further_cheats = pytest.mark.parametrize("cheat", [*CHEATS, *OTHER_SHARES])
 
@@ -138,12 +141,6 @@ def shown(scene: Scene, cheat: str) -> tuple[bytes, str]:
     """What the gateway shows, and what is said to that."""
     make, reason = (CHEATS | OTHER_SHARES)[cheat]
     return make(scene).to_bytes(), f"The gateway's record of the key cannot be believed: {reason}"
-
-
-async def refusal(work: Any, kind: type[ApiError] = UnsignedRecord) -> str:
-    with pytest.raises(kind) as failed:
-        await work
-    return failed.value.message
 
 
 # ---------------------------------------------------------------------- the vault
@@ -158,38 +155,20 @@ async def test_a_vault_is_opened_with_the_keys_own_record(
     house, mine = scene.house, scene.mine
     data, said = shown(scene, cheat)
 
-    async def lie(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        if name == "sign":
-            begun = wire.Signing.from_bytes(reply.body)
-            assert begun.vault is not None
-            lied: wire.Body = replace(begun, vault=replace(begun.vault, record=data))
-        else:
-            lied = replace(wire.VaultOpened.from_bytes(reply.body), record=data)
-        return replace(reply, body=lied.to_bytes())
-
-    house.transport.hook = on("sign" if what == "sign" else "open", lie)
-    asked: dict[str, Callable[[], Any]] = {
-        "sign": lambda: house.sign(scene.mine),
-        "public key": lambda: house.wallet.public_key(
-            house.caller(), stored_share(mine), password=PASSWORD, timing=Timing()
-        ),
-        "validate password": lambda: house.wallet.validate_password(
-            house.caller(),
-            secret_store=mine.secret_store,
-            password=PASSWORD,
-            timing=Timing(),
-        ),
-        "validate share": lambda: house.wallet.validate_share(
-            house.caller(),
-            encrypted_share=mine.encrypted_share,
-            secret_store=mine.secret_store,
-            timing=Timing(),
-        ),
+    if what == "sign":
+        house.transport.hook = on("sign", altering_vault(record=data))
+    else:
+        lie = altering(wire.VaultOpened, lambda opened: replace(opened, record=data))
+        house.transport.hook = on("open", lie)
+    asked: dict[str, Callable[[KeyShareRecord], Any]] = {
+        "sign": house.sign,
+        "public key": house.public_key,
+        "validate password": house.matches,
+        "validate share": house.opens,
     }
     if cheat == "another curve's":
         said = said.replace("another curve", "other shares")  # named by their epoch alone
-    assert await refusal(asked[what]()) == said
+    assert await failing(UnsignedRecord, asked[what](mine)) == said
 
 
 @other_shares
@@ -197,16 +176,8 @@ async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(
     change: dict[str, bytes], scene: Scene
 ) -> None:
     data = scene.sign(scene.own, **change).to_bytes()
-
-    async def lie(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        begun = wire.Signing.from_bytes(reply.body)
-        assert begun.vault is not None
-        vault = replace(begun.vault, record=data)
-        return replace(reply, body=replace(begun, vault=vault).to_bytes())
-
-    scene.house.transport.hook = on("sign", lie)
-    said = await refusal(scene.house.sign(scene.mine), ApiError)
+    scene.house.transport.hook = on("sign", altering_vault(record=data))
+    said = await failing(ApiError, scene.house.sign(scene.mine))
     assert said == "The MPC nodes have signed a record of other shares than these"
 
 
@@ -230,7 +201,7 @@ async def test_a_key_is_made_when_both_have_signed_it(
         return replace(await go_on(), body=data)
 
     house.transport.hook = on("activate", lie)
-    message = await refusal(getattr(house, making)(CURVE, name), OutcomeUnknown)
+    message = await failing(OutcomeUnknown, getattr(house, making)(CURVE, name))
     assert message.startswith(f"{said}. The outcome is unknown")
 
 
@@ -244,7 +215,7 @@ async def test_a_key_that_is_made_is_the_one_that_the_record_is_of(
         return replace(reply, body=scene.sign(own, **change).to_bytes())
 
     scene.house.transport.hook = on("activate", lie)
-    said = await refusal(scene.house.recover(CURVE, "bob"), OutcomeUnknown)
+    said = await failing(OutcomeUnknown, scene.house.recover(CURVE, "bob"))
     assert said.startswith("The MPC nodes have signed a record of other shares than these. ")
 
 
@@ -263,18 +234,15 @@ async def test_keys_and_addresses_are_those_of_the_record(
 ) -> None:
     house, (data, said) = scene.house, shown(scene, cheat)
 
-    async def lie(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        document = json.loads(reply.body)
+    def lie(document: Any) -> None:
         for entry in document.get("keys") or document["wallets"]:
             entry = entry.get("key", entry)
             if entry["curve"] == CURVE:
                 entry["record"] = told(data)
-        return replace(reply, body=json.dumps(document).encode())
 
-    house.transport.hook = on(f"/wallet/v1/{path}", lie)
+    house.transport.hook = on(f"/wallet/v1/{path}", altering_json(lie))
     ask = house.wallet.keys if path == "keys" else house.wallet.wallet_info
-    assert await refusal(ask(house.caller())) == said
+    assert await failing(UnsignedRecord, ask(house.caller())) == said
 
 
 async def test_nothing_but_the_record_counts(scene: Scene) -> None:
@@ -282,22 +250,19 @@ async def test_nothing_but_the_record_counts(scene: Scene) -> None:
 
     house, other = scene.house, scene.others.record.public_key
 
-    async def lie(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        document = json.loads(reply.body)
+    def lie(document: Any) -> None:
         for entry in document.get("keys") or document["wallets"]:
             entry.get("key", entry)["public_key"] = "0x" + other.hex()
             if "address" in entry:
                 entry["address"] = addresses(CURVE, other)
             else:
                 entry["key_id"] = scene.others.record.key_id
-        return replace(reply, body=json.dumps(document).encode())
 
-    house.transport.hook = on("/wallet/v1/keys", lie)
+    house.transport.hook = on("/wallet/v1/keys", altering_json(lie))
     keys = {key.curve: key for key in (await house.wallet.keys(house.caller())).keys}
     assert keys[CURVE].key_id == scene.mine.key_id
     assert keys[CURVE].public_key == scene.mine.public_key
-    house.transport.hook = on("/wallet/v1/wallet", lie)
+    house.transport.hook = on("/wallet/v1/wallet", altering_json(lie))
     wallet = await house.wallet.wallet_info(house.caller())
     for entry in wallet.wallets:
         public_key = bytes.fromhex(entry.key.public_key[2:])
@@ -307,15 +272,10 @@ async def test_nothing_but_the_record_counts(scene: Scene) -> None:
 
 @pytest.mark.parametrize("record", [None, "", "?", "AA", 7, told(b"nothing")])
 async def test_what_is_no_record(record: object, scene: Scene) -> None:
-    async def lie(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        document = json.loads(reply.body)
-        for entry in document["keys"]:
-            entry["record"] = record
-        return replace(reply, body=json.dumps(document).encode())
-
+    lie = altering_json(lambda document: document["keys"][0].update(record=record))
     scene.house.transport.hook = on("/wallet/v1/keys", lie)
-    await refusal(scene.house.wallet.keys(scene.house.caller()), (Upstream, UnsignedRecord))  # type: ignore[arg-type]
+    with pytest.raises((Upstream, UnsignedRecord)):
+        await scene.house.wallet.keys(scene.house.caller())
 
 
 # ---------------------------------------------------------------------- remembering

@@ -3,14 +3,7 @@
 import pytest
 
 from node.timing import Timing
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
+from tests.helpers.gateway import Clock
 
 
 def test_header():

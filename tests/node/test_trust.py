@@ -1,7 +1,5 @@
 """Which MPC nodes a node works with."""
 
-import asyncio
-import json
 import logging
 
 import pytest
@@ -15,7 +13,7 @@ from mpcsim.rpc.transport import Reply
 from mpcsim.vault import SealKey
 from node.errors import OutcomeUnknown, UntrustedNode
 from tests.helpers.gateway import hellos
-from tests.node.wallets import House
+from tests.node.wallets import House, altering_json
 
 
 def identities(house):
@@ -25,16 +23,14 @@ def identities(house):
 def showing(party, **changed):
     """A gateway that shows something else of an MPC node."""
 
-    async def hook(name, go_on):
-        reply = await go_on()
-        if name != "nodes":
-            return reply
-        said = json.loads(reply.body)
+    def change(said):
         said[ROLES[party]] |= {
             member: value.hex() if isinstance(value, bytes) else value
             for member, value in changed.items()
         }
-        return Reply(200, json.dumps(said).encode())
+
+    async def hook(name, go_on):
+        return await (altering_json(change)(name, go_on) if name == "nodes" else go_on())
 
     return hook
 
@@ -46,15 +42,11 @@ def impostor(party):
     return showing(party, identity=own.public, seal_key=seal_key, signature=signature)
 
 
-def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
+async def test_those_that_are_named_are_worked_with_and_nothing_is_said(caplog):
     caplog.set_level(logging.INFO, "node")
-
-    async def test():
-        async with House() as house:
-            named = House(house.gateway, identities=identities(house))
-            await named.sign(await named.generate("ed25519"))
-
-    asyncio.run(test())
+    async with House() as house:
+        named = House(house.gateway, identities=identities(house))
+        await named.sign(await named.generate("ed25519"))
     assert not [record for record in caplog.records if record.name == "node"]
 
 

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
-from mpcsim.keyshare import KeyShare
 from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
-from node.checks import SealedShare
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.models import KeyShareRecord
-from node.timing import Timing
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, stored_share
+from tests.node.wallets import CHEAP, House, Pass, altering, failing, meddling, on
 
 CURVES = ("secp256k1", "ed25519")
-COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
-
-
 both_ways = pytest.mark.parametrize("early", [True, False], ids=["early", "two steps"])
 """The first message goes with the request that opens the vault, or comes after it."""
-
-
-async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
-    with pytest.raises(error) as caught:
-        await call
-    assert type(caught.value) is error
-    return caught.value.message
-
-
-async def opened(house: House, record: KeyShareRecord) -> KeyShare:
-    sealed = SealedShare.parse(stored_share(record))
-    found = await house.wallet._vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
-    return found.share
-
-
-async def matches(house: House, record: KeyShareRecord, password: str) -> bool:
-    store = record.secret_store
-    return await house.wallet.validate_password(
-        house.caller(), password=password, secret_store=store, timing=Timing()
-    )
 
 
 def altered(record: KeyShareRecord, **changes: Any) -> KeyShareRecord:
@@ -73,7 +46,7 @@ async def test_altered_identities(party: PartyId, house: House) -> None:
     said = await failing(BadRequest, house.sign(bad))
     role = ROLES[party]
     assert said == f"Invalid secret_store: it names another {role} than this node knows"
-    assert not await matches(house, bad, PASSWORD)
+    assert not await house.matches(bad)
     assert house.transport.seen == []
     await house.sign(record)
 
@@ -130,21 +103,6 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house:
 # ---------------------------------------------------------------------- a gateway that meddles
 
 
-def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
-    """Have the gateway act on something else than what it is asked for."""
-    inner = house.transport.inner
-    request = inner.request
-
-    async def meddled(
-        method: str, path: str, *, token: str | None, body: bytes | None = None
-    ) -> Reply:
-        if path.partition("?")[0].endswith(verb) and body is not None:
-            body = alter(body)
-        return await request(method, path, token=token, body=body)
-
-    inner.request = meddled  # type: ignore[method-assign]
-
-
 @pytest.mark.few(1)
 @both_ways
 async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
@@ -170,10 +128,10 @@ async def test_a_password_is_tried_on_no_store_but_ours(house: House) -> None:
 
     record = await house.generate("ed25519")
     salt = SecretStore.from_text(record.secret_store).salt
-    assert await matches(house, altered(record, salt=flipped(salt)), PASSWORD) is False
-    assert await matches(house, record, PASSWORD)
+    assert await house.matches(altered(record, salt=flipped(salt))) is False
+    assert await house.matches(record)
     house.wallet._cost = Argon2Cost(INTERACTIVE.operations + 1, CHEAP.memory_kib)
-    assert not await matches(house, await house.recover("ed25519"), PASSWORD)
+    assert not await house.matches(await house.recover("ed25519"))
 
 
 @both_ways
@@ -185,15 +143,12 @@ async def test_parts_of_the_vault_key_that_are_damaged_open_nothing(
     def damaged(opened: wire.VaultOpened) -> wire.VaultOpened:
         return replace(opened, halves={j: flipped(half) for j, half in opened.halves.items()})
 
-    async def damage(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        if name == "open":
-            return replace(reply, body=damaged(wire.VaultOpened.from_bytes(reply.body)).to_bytes())
-        begun = wire.Signing.from_bytes(reply.body)
+    def vault_damaged(begun: wire.Signing) -> wire.Signing:
         assert begun.vault is not None
-        return replace(reply, body=replace(begun, vault=damaged(begun.vault)).to_bytes())
+        return replace(begun, vault=damaged(begun.vault))
 
-    house.transport.hook = on("sign" if early else "open", damage)
+    kind, change = (wire.Signing, vault_damaged) if early else (wire.VaultOpened, damaged)
+    house.transport.hook = on("sign" if early else "open", altering(kind, change))
     said = await failing(UntrustedNode, house.sign(record))
     assert said == "The MPC nodes' parts of the vault key are damaged"
 
@@ -253,6 +208,3 @@ async def test_a_node_that_is_started_anew_again_and_again(
     assert house.transport.seen.count(verb) == 2
     house.transport.hook = None
     await house.sign(record)
-
-
-# ---------------------------------------------------------------------- passwords

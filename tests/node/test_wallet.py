@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -16,40 +15,34 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 import node.password_key
 import node.wallet
-from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocols import ecdsa, frost, signing
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.signing import verifies
-from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.transport import Reply
 from mpcsim.sample_keys import keys
 from mpcsim.service import open_gateway
-from mpcsim.vault import (
-    EncryptedShare,
-    ReplyKey,
-    SealKey,
-    SecretStore,
-    rewrap_half,
-    seal_share,
-)
-from node.checks import SealedShare, opened_share
-from node.errors import (
-    ApiError,
-    BadRequest,
-    NotFound,
-    OutcomeUnknown,
-    UntrustedNode,
-    Upstream,
-    UpstreamTimeout,
-)
+from node import errors
 from node.models import KeyShareRecord
 from node.timing import Timing
 from tests.helpers.adversary import on as on_kind
-from tests.node.wallets import CHEAP, PASSWORD, House, Pass, on, playing, settled, stored_share
+from tests.node.wallets import (
+    House,
+    Pass,
+    altering,
+    altering_json,
+    answering,
+    failing,
+    losing,
+    on,
+    playing,
+    settled,
+    stored_share,
+)
 
 CURVES = ("secp256k1", "ed25519")
 HASH = bytes(range(32))
+TOO_SLOW = answering(errors.UpstreamTimeout())
 
 
 def check(curve: str, public_key: str, message: bytes, signature: str) -> None:
@@ -83,13 +76,6 @@ def stored() -> tuple[Any, dict[str, KeyShareRecord]]:
 @pytest.fixture
 def records(stored: tuple[Any, dict[str, KeyShareRecord]]) -> dict[str, KeyShareRecord]:
     return stored[1]
-
-
-async def failing(error: type[ApiError], call: Coroutine[Any, Any, object]) -> str:
-    with pytest.raises(error) as caught:
-        await call
-    assert type(caught.value) is error
-    return caught.value.message
 
 
 # ---------------------------------------------------------------------- signing
@@ -131,7 +117,7 @@ async def test_the_institution_signs_when_the_operator_is_down(verb, early, hous
 
     house.gateway.links[OPERATOR].down = False
     house.transport.hook = on("sign", fail)
-    said = await failing(Upstream, house.sign(record, signer="operator"))
+    said = await failing(errors.Upstream, house.sign(record, signer="operator"))
     assert said == (
         "Upstream returned 503 Service Unavailable: the operator's MPC node cannot be reached"
     )
@@ -156,40 +142,37 @@ async def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog,
         cursor.execute(update, (share, record.key_id))
     house.gateway.links[OPERATOR].node.restart()
     text = "503 Service Unavailable: the operator's stored share of this key is damaged"
-    assert await failing(Upstream, house.sign(record)) == f"Upstream returned {text}"
+    assert await failing(errors.Upstream, house.sign(record)) == f"Upstream returned {text}"
     lines = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
     assert lines == [
         "the operator's stored share of this key is damaged: user "
         f"{whole.user_id}, secp256k1 key {record.key_id}; put a whole operator.sqlite back"
     ]
     for failed in (house.sign(record, signer="institution"), house.recover("secp256k1")):
-        assert await failing(Upstream, failed) == f"Upstream returned {text}"
+        assert await failing(errors.Upstream, failed) == f"Upstream returned {text}"
     await house.sign(other, name="bob")
 
 
 async def test_the_institution_signs_when_the_operator_is_too_slow(house, records):
-    async def fail(name: str, go_on: Pass) -> Reply:
-        raise UpstreamTimeout
-
-    house.transport.hook = on("sign", fail)
-    await failing(UpstreamTimeout, house.sign(records["ed25519"]))  # it has half of the vault
+    house.transport.hook = on("sign", TOO_SLOW)
+    await failing(
+        errors.UpstreamTimeout, house.sign(records["ed25519"])
+    )  # it has half of the vault
     house.wallet._signer._first_with_vault = False  # it is asked to sign once the vault is open
     house.transport.seen.clear()
-    house.transport.hook = on("sign", fail)
+    house.transport.hook = on("sign", TOO_SLOW)
     await house.sign(records["ed25519"])
     assert house.transport.seen.count("sign") == 2
-    house.transport.hook = on("sign", fail)
-    await failing(UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
+    house.transport.hook = on("sign", TOO_SLOW)
+    await failing(errors.UpstreamTimeout, house.sign(records["ed25519"], signer="institution"))
 
 
 async def test_the_operators_trouble_is_no_reason_where_the_institution_is_in_trouble(
     house, records
 ):
-    async def fail(name: str, go_on: Pass) -> Reply:
-        return Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
-
-    house.transport.hook = on("sign", fail)
-    await failing(Upstream, house.sign(records["ed25519"]))
+    down = Reply(503, b'{"error": "down", "party": %d}' % INSTITUTION)
+    house.transport.hook = on("sign", answering(down))
+    await failing(errors.Upstream, house.sign(records["ed25519"]))
     assert house.transport.seen.count("sign") == 1
 
 
@@ -218,89 +201,39 @@ async def test_what_does_not_verify(house, records):
 async def test_no_signature_leaves_unverified(monkeypatch, house, records):
     monkeypatch.setattr(signing, "verifies", lambda *_, **__: False)
     for record in records.values():
-        said = await failing(ApiError, house.sign(record))
+        said = await failing(errors.ApiError, house.sign(record))
         assert said == "MPC session ended with a signature that does not verify"
 
 
 # ---------------------------------------------------------------------- what is refused
 
 
-def test_vaults_of_anyones_making():
-    """Seal keys are public: whoever can write to the caller's database can make a vault."""
-    rng, held = SystemRng(), keys("ed25519")
-    key_id = held[1].record.epoch.hex()
-    secrets = {i: SealKey.fresh(rng) for i in MPC_NODES}
-    publics = {i: secret.public for i, secret in secrets.items()}
-    reply = ReplyKey(rng)
-
-    def opened(share: bytes, stored_as: str, asked_for: str) -> KeyShare:
-        texts = seal_share(
-            share,
-            pw_key=bytes(32),
-            salt=bytes(16),
-            cost=CHEAP,
-            key_id=stored_as,
-            curve="ed25519",
-            user_id="alice",
-            node_keys=publics,
-            auth_keys=dict.fromkeys(MPC_NODES, bytes(32)),
-            identities=dict.fromkeys(MPC_NODES, bytes(32)),
-            rng=rng,
-        )
-        store = SecretStore.from_text(texts[1])
-        halves = {
-            i: rewrap_half(
-                store.halves[i],
-                secrets[i],
-                me=i,
-                key_id=stored_as,
-                user_id="alice",
-                reply_key=reply.public,
-                rng=rng,
-            )
-            for i in MPC_NODES
-        }
-        with reply.combine(halves, publics) as key:
-            share = EncryptedShare.from_text(texts[0])
-            return opened_share(SealedShare(asked_for, share, store, "ed25519"), key, "alice")
-
-    other = "ab" * 32
-    assert opened(held[1].to_bytes(), key_id, key_id) == held[1]
-    for share, stored_as, asked_for in (
-        (held[1].to_bytes(), key_id, other),
-        (held[1].to_bytes(), other, other),
-        (held[2].to_bytes(), key_id, key_id),
-        (keys("ed25519", 2, 2)[1].to_bytes(), key_id, key_id),
-        (b"no share", key_id, key_id),
-    ):
-        with pytest.raises(BadRequest):
-            opened(share, stored_as, asked_for)
-
-
 @pytest.mark.parametrize("field", ["encrypted_share", "secret_store"])
 @pytest.mark.parametrize("text", ["", "AQ", "!", "AQ==", "A" * 70000, "é"])
 async def test_malformed_strings(field, text, house, records):
-    said = await failing(BadRequest, house.sign(records["ed25519"], **{field: text}))
+    said = await failing(errors.BadRequest, house.sign(records["ed25519"], **{field: text}))
     assert said == f"Invalid {field}"
     assert house.transport.seen == []
 
 
 async def test_strings_that_do_not_belong_together(house, records):
     one, other = records["secp256k1"], records["ed25519"]
-    stores = await failing(BadRequest, house.sign(one, secret_store=other.secret_store))
+    stores = await failing(errors.BadRequest, house.sign(one, secret_store=other.secret_store))
     assert stores == "Invalid secret_store"
-    shares = await failing(BadRequest, house.sign(one, encrypted_share=other.encrypted_share))
+    shares = await failing(
+        errors.BadRequest, house.sign(one, encrypted_share=other.encrypted_share)
+    )
     assert shares == "Invalid encrypted_share: it does not open with this secret_store"
     damaged = one.encrypted_share[:500] + "AAAA" + one.encrypted_share[504:]
-    assert await failing(BadRequest, house.sign(one, encrypted_share=damaged)) == shares
-    assert await failing(BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
-    await failing(BadRequest, house.sign(one, b"short"))
+    assert await failing(errors.BadRequest, house.sign(one, encrypted_share=damaged)) == shares
+    assert await failing(errors.BadRequest, house.sign(one, curve="ed25519")) == "Invalid curve"
+    await failing(errors.BadRequest, house.sign(one, b"short"))
 
 
 async def test_recover_without_a_key(house, records):
-    said = await failing(NotFound, house.recover("ed25519", "bob"))
+    said = await failing(errors.NotFound, house.recover("ed25519", "bob"))
     assert said == "no ed25519 key is registered for this user"
-    said = await failing(NotFound, house.wallet.wallet_info(house.caller("bob")))
+    said = await failing(errors.NotFound, house.wallet.wallet_info(house.caller("bob")))
     assert said == "This user has no key"
 
 
@@ -308,47 +241,29 @@ async def test_recover_without_a_key(house, records):
 
 
 async def test_public_keys(house, records):
+    ask = house.public_key
     for record in records.values():
-
-        async def ask(password: str, record: Any = record, **changed: Any) -> str:
-            sealed = stored_share(record, **changed)
-            found = await house.wallet.public_key(
-                house.caller(), sealed, password=password, timing=Timing()
-            )
-            assert found.xpub is None, "nobody has asked for it"
-            return found.public_key
-
-        assert await ask(PASSWORD) == record.public_key
-        assert await failing(BadRequest, ask("wrong")) == "Invalid password"
-        assert await failing(NotFound, ask(PASSWORD, key_id=64 * "0")) == "no such key"
+        found = await ask(record)
+        assert (found.public_key, found.xpub) == (record.public_key, None)  # not asked for
+        assert await failing(errors.BadRequest, ask(record, password="wrong")) == "Invalid password"
+        assert await failing(errors.NotFound, ask(record, key_id=64 * "0")) == "no such key"
         curve = next(c for c in CURVES if c != record.curve)
-        assert await failing(BadRequest, ask(PASSWORD, curve=curve)) == "Invalid curve"
+        assert await failing(errors.BadRequest, ask(record, curve=curve)) == "Invalid curve"
 
 
 # ---------------------------------------------------------------------- recovery
 
 
 async def test_records_that_differ(house):
-    record, other = await house.generate("ed25519"), await house.generate("ed25519", "bob")
+    record, _ = await house.generate("ed25519"), await house.generate("ed25519", "bob")
     texts = set()
-
-    def altering(change: Any) -> Any:
-        async def act(name: str, go_on: Pass) -> Reply:
-            reply = await go_on()
-            body = wire.Recovering.from_bytes(reply.body)
-            records = change(dict(body.records))
-            return replace(reply, body=replace(body, records=records).to_bytes())
-
-        return act
-
     theirs: dict[int, bytes] = {}
 
-    async def steal(name: str, go_on: Pass) -> Reply:
-        reply = await go_on()
-        theirs.update(wire.Recovering.from_bytes(reply.body).records)
-        return reply
+    def steal(body: wire.Recovering) -> wire.Recovering:
+        theirs.update(body.records)
+        return body
 
-    house.transport.hook = on("recover", steal)
+    house.transport.hook = on("recover", altering(wire.Recovering, steal))
     await house.recover("ed25519", "bob")
     for change in (
         lambda r: {OPERATOR: r[OPERATOR]},
@@ -356,15 +271,18 @@ async def test_records_that_differ(house):
         lambda r: theirs,
         lambda r: dict.fromkeys(r, b"?"),
     ):
-        house.transport.hook = on("recover", altering(change))
-        texts.add(await failing(UntrustedNode, house.recover("ed25519")))
+
+        def shown(body: wire.Recovering, change: Any = change) -> wire.Recovering:
+            return replace(body, records=change(body.records))
+
+        house.transport.hook = on("recover", altering(wire.Recovering, shown))
+        texts.add(await failing(errors.UntrustedNode, house.recover("ed25519")))
         await settled(house)
     assert texts == {
         "The MPC nodes do not agree on the key to recover",
         "The MPC nodes have signed a record of other shares than these",
         "The MPC nodes' record of the key is damaged",
     }
-    assert other.public_key
     house.transport.hook = None
     await house.sign(record)
     await house.recover("ed25519")
@@ -391,10 +309,10 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
             return await go_on()
         reached.set()
         if how == "lost request":
-            raise UpstreamTimeout
+            raise errors.UpstreamTimeout
         reply = await go_on()
         if how == "lost reply":
-            raise UpstreamTimeout
+            raise errors.UpstreamTimeout
         await asyncio.sleep(60)  # the caller goes away now
         return reply
 
@@ -409,25 +327,22 @@ async def breaking(house: House, work: Coroutine[Any, Any, Any], at: int, how: s
     await asyncio.wait([task])
     house.transport.hook = None
     await settled(house)
-    if task.cancelled() or isinstance(task.exception(), ApiError):
+    if task.cancelled() or isinstance(task.exception(), errors.ApiError):
         return True
     task.result()
     return reached.is_set()
 
 
+HOW = ["lost request", "lost reply", "caller gone"]
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
-    ("curve", "how"),
-    [
-        ("ed25519", "lost request"),
-        ("ed25519", "lost reply"),
-        ("ed25519", "caller gone"),
-        ("secp256k1", "caller gone"),
-    ],
+    ("curve", "how"), [*(("ed25519", how) for how in HOW), ("secp256k1", "caller gone")]
 )
 async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
-    at = 0
-    while True:
+    at, broken = 0, True
+    while broken:
         at += 1
         name = f"user {at}"
         broken = await breaking(house, house.generate(curve, name), at, how)
@@ -438,16 +353,14 @@ async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
             record = await house.recover(curve, name)
             assert record.public_key == registered.public_key
         check(curve, record.public_key, HASH, await house.sign(record, HASH, name))
-        if not broken:
-            break
     assert at > 4
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
+@pytest.mark.parametrize("how", HOW)
 async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
-    at = 0
-    while True:
+    at, broken = 0, True
+    while broken:
         at += 1
         name = f"user {at}"
         old = await house.generate("ed25519", name)
@@ -459,12 +372,10 @@ async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
             check("ed25519", old.public_key, HASH, await house.sign(old, HASH, name))
         new = await house.recover("ed25519", name)
         check("ed25519", old.public_key, HASH, await house.sign(new, HASH, name))
-        if not broken:
-            break
     assert at > 5
 
 
-@pytest.mark.parametrize("how", ["lost request", "lost reply", "caller gone"])
+@pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("curve", CURVES)
 async def test_a_broken_signature_is_no_hindrance(curve, how, house, records):
     at, record = 0, records[curve]
@@ -479,7 +390,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
     async def pause(name: str, go_on: Pass) -> Reply:
         late.append(asyncio.ensure_future(go_on()))  # takes the request when it goes on
         house.transport.hook = on("/wallet/v1/keys", look)
-        raise UpstreamTimeout
+        raise errors.UpstreamTimeout
 
     async def look(name: str, go_on: Pass) -> Reply:
         reply = await go_on()
@@ -488,7 +399,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
 
     old = await house.generate("ed25519")
     house.transport.hook = on("activate", pause)
-    said = await failing(OutcomeUnknown, house.recover("ed25519"))
+    said = await failing(errors.OutcomeUnknown, house.recover("ed25519"))
     assert said == (
         "The gateway did not answer in time. The outcome is unknown: if GET /v3/wallet/key "
         "names a key whose share you do not hold, recover it"
@@ -497,7 +408,7 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
     # It was answered 504, and the old share is dead all the same: as the text says.
     (registered,) = (await house.wallet.keys(house.caller())).keys
     assert registered.key_id != old.key_id
-    await failing(NotFound, house.sign(old))
+    await failing(errors.NotFound, house.sign(old))
     new = await house.recover("ed25519")
     check("ed25519", old.public_key, HASH, await house.sign(new, HASH))
 
@@ -505,92 +416,65 @@ async def test_a_gateway_that_is_paused_while_it_activates_leaves_the_outcome_un
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
-        (Reply(502, b"<html>a proxy</html>"), OutcomeUnknown),
-        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), OutcomeUnknown),
-        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), Upstream),
-        (Reply(410, b'{"error": "no such session, or it has expired"}'), Upstream),
-        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), Upstream),
+        (Reply(502, b"<html>a proxy</html>"), errors.OutcomeUnknown),
+        (Reply(503, b'{"error": "the disk failed", "undecided": true}'), errors.OutcomeUnknown),
+        (Reply(504, b'{"error": "the MPC nodes\' votes came too late"}'), errors.Upstream),
+        (Reply(410, b'{"error": "no such session, or it has expired"}'), errors.Upstream),
+        (Reply(409, b'{"error": "the key has been recovered meanwhile"}'), errors.Upstream),
     ],
 )
 async def test_only_the_gateways_own_refusal_of_an_activation_says_that_nothing_happened(
     reply, error, house
 ):
-    async def refuse(name: str, go_on: Pass) -> Reply:
-        return reply
-
-    house.transport.hook = on("activate", refuse)
+    house.transport.hook = on("activate", answering(reply))
     said = await failing(error, house.generate("ed25519"))
-    assert ("outcome is unknown" in said) == (error is OutcomeUnknown)
+    assert ("outcome is unknown" in said) == (error is errors.OutcomeUnknown)
 
 
 async def test_after_a_lost_answer_the_registry_tells(house):
     """It is asked then, and not otherwise."""
 
-    async def lose(name: str, go_on: Pass) -> Reply:
-        await go_on()
-        raise UpstreamTimeout
+    lost = losing(errors.UpstreamTimeout())
+    deny = altering_json(lambda document: document.update(keys=[]))
 
-    async def deny(name: str, go_on: Pass) -> Reply:
-        if name == "activate":
-            return await lose(name, go_on)
-        reply = await go_on()
-        if name != "/wallet/v1/keys":
-            return reply
-        return replace(reply, body=json.dumps(json.loads(reply.body) | {"keys": []}).encode())
-
-    async def fail(name: str, go_on: Pass) -> Reply:
-        raise UpstreamTimeout
+    async def lose_and_deny(name: str, go_on: Pass) -> Reply:
+        acts = {"activate": lost, "/wallet/v1/keys": deny}
+        return await (acts[name](name, go_on) if name in acts else go_on())
 
     await house.generate("ed25519", "a")
     assert "/wallet/v1/keys" not in house.transport.seen
-    house.transport.hook = on("activate", lose)
+    house.transport.hook = on("activate", lost)
     await house.generate("ed25519", "b")
     assert "/wallet/v1/keys" in house.transport.seen
-    house.transport.hook = deny
-    await failing(OutcomeUnknown, house.generate("ed25519", "c"))
-    house.transport.hook = on("/wallet/v1/keys", fail)
+    house.transport.hook = lose_and_deny
+    await failing(errors.OutcomeUnknown, house.generate("ed25519", "c"))
+    house.transport.hook = on("/wallet/v1/keys", TOO_SLOW)
     await house.generate("ed25519", "d")
 
 
 # ---------------------------------------------------------------------- peers that cheat
 
 
-def corrupt(monkeypatch: pytest.MonkeyPatch, party: int, kind: str, change: Any) -> None:
-    """Let one MPC node tamper with messages of one kind when it signs."""
-    tamper = on_kind(kind, change)
-    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, party, tamper))
-    monkeypatch.setattr(signing, "frost", playing(frost, party, tamper))
+def spoilt(message: Any) -> Any:
+    t = message.offer.t
+    return replace(message, offer=replace(message.offer, t=bytes([t[0] ^ 1]) + t[1:]))
 
 
 async def test_a_cheat_that_must_not_be_tried_again(monkeypatch, house):
     record = await house.generate("secp256k1")
     with monkeypatch.context() as patch:
-        corrupt(
-            patch,
-            OPERATOR,
-            "Offer",
-            lambda m: replace(
-                m, offer=replace(m.offer, t=bytes([m.offer.t[0] ^ 1]) + m.offer.t[1:])
-            ),
-        )
-        said = await failing_with(house.sign(record))
+        patch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", spoilt)))
+        said = await failing(errors.ApiError, house.sign(record))
     assert said == (
         "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "
         "party 2 (operator); recover the key before it signs again; it is suspended until then"
     )
     assert house.transport.seen[-2:] == ["suspend", "exchange"]
     for signer in ("operator", "institution"):
-        said = await failing(Upstream, house.sign(record, signer=signer))
+        said = await failing(errors.Upstream, house.sign(record, signer=signer))
         assert said.startswith("Upstream returned 409 Conflict: this key is suspended")
     record = await house.recover("secp256k1")
     check("secp256k1", record.public_key, HASH, await house.sign(record, HASH))
-
-
-async def failing_with(call: Coroutine[Any, Any, object]) -> str:
-    with pytest.raises(ApiError) as caught:
-        await call
-    assert caught.value.status == 500
-    return caught.value.message
 
 
 # ---------------------------------------------------------------------- secrets
@@ -609,20 +493,15 @@ async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house)
 
     monkeypatch.setattr(node.password_key, "password_key", password_key)
 
-    async def fail(name: str, go_on: Pass) -> Reply:
-        raise UpstreamTimeout
-
-    if ending == "badly":
-        house.transport.hook = on("activate", fail)
-        await failing(OutcomeUnknown, house.generate("ed25519"))
-    elif ending == "early":
-        house.transport.hook = on("exchange", fail)
-        await failing(OutcomeUnknown, house.generate("ed25519"))
+    if ending != "well":
+        house.transport.hook = on("activate" if ending == "badly" else "exchange", TOO_SLOW)
+        await failing(errors.OutcomeUnknown, house.generate("ed25519"))
+    if ending == "early":
         assert not made
         go_on.set()
         async with asyncio.timeout(20):
             while not made or any(made[0]):
                 await asyncio.sleep(0.01)
-    else:
+    elif ending == "well":
         await house.generate("ed25519")
     assert made == [bytearray(32)]

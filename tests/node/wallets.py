@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from mpcsim.ids import PartyId
 from mpcsim.primitives.bip32 import Path
@@ -16,8 +19,9 @@ from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.rpc.transport import AsgiTransport, Reply
 from mpcsim.service import OpenGateway
 from mpcsim.vault import Argon2Cost
+from node.errors import ApiError
 from node.gateway_client import GatewayClient
-from node.models import KeyShareRecord, StoredShare
+from node.models import KeyShareRecord, PublicKey, StoredShare
 from node.sessions import Caller
 from node.settings import Settings
 from node.timing import Timing
@@ -46,20 +50,12 @@ class Meddler:
     hook: Hook | None = None
     seen: list[str] = field(default_factory=list)
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None,
-        body: bytes | None = None,
-        **options: Any,
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
         name = path.removeprefix("/mpc/v1/").removesuffix(f"?{wire.NO_GUESS.decode()}")
         self.seen.append(name)
 
         async def go_on() -> Reply:
-            return await self.inner.request(method, path, token=token, body=body, **options)
+            return await self.inner.request(method, path, **options)
 
         return await (go_on() if self.hook is None else self.hook(name, go_on))
 
@@ -86,24 +82,43 @@ class House:
         self.wallet = Wallet(self.client, cost=CHEAP, settings=settings or Settings(), now=now)
 
     def caller(self, name: str = "alice") -> Caller:
-        token = self.gateway.token(name)
-        return Caller(
-            token, TokenVerifier(self.gateway.issuer.jwks(), "node", self.now).verify(token)
-        )
+        token, verifier = self.gateway.token(name), self.gateway.issuer.jwks()
+        return Caller(token, TokenVerifier(verifier, "node", self.now).verify(token))
 
-    async def generate(
-        self, curve: Any, name: str = "alice", key: str | None = None
-    ) -> KeyShareRecord:
+    async def generate(self, curve: Any, name: str = "alice", key: Any = None) -> KeyShareRecord:
         """
         Args:
             key: ``Idempotency-Key``.
         """
         return await self.wallet.generate(self.caller(name), curve, PASSWORD, Timing(), key)
 
-    async def recover(
-        self, curve: Any, name: str = "alice", key: str | None = None
-    ) -> KeyShareRecord:
+    async def recover(self, curve: Any, name: str = "alice", key: Any = None) -> KeyShareRecord:
         return await self.wallet.recover(self.caller(name), curve, PASSWORD, Timing(), key)
+
+    async def public_key(
+        self,
+        record: KeyShareRecord,
+        path: Path | None = None,
+        password: str = PASSWORD,
+        **changed: Any,
+    ) -> PublicKey:
+        """Look into the vault of a stored record; ``changed`` replaces members of it."""
+        sealed, caller = stored_share(record, **changed), self.caller()
+        return await self.wallet.public_key(
+            caller, sealed, password=password, path=path, timing=Timing()
+        )
+
+    async def matches(self, record: KeyShareRecord, password: str = PASSWORD) -> bool:
+        """Whether it is the password of a stored record."""
+        store, caller = record.secret_store, self.caller()
+        return await self.wallet.validate_password(
+            caller, password=password, secret_store=store, timing=Timing()
+        )
+
+    async def opens(self, record: KeyShareRecord) -> bool:
+        """Whether the two strings of a stored record belong together."""
+        strings = {n: getattr(record, n) for n in ("encrypted_share", "secret_store")}
+        return await self.wallet.validate_share(self.caller(), **strings, timing=Timing())
 
     async def sign(
         self,
@@ -166,6 +181,85 @@ def playing(protocol: Any, party: int, tamper: Any) -> Any:
         return adversary
 
     return SimpleNamespace(**{**vars(protocol), "party": make})
+
+
+async def refused(error: type[ApiError], call: Awaitable[object]) -> ApiError:
+    """The error that comes of a call: of just this type, unless any will do."""
+    with pytest.raises(error) as caught:
+        await call
+    assert error is ApiError or type(caught.value) is error
+    return caught.value
+
+
+async def failing(error: type[ApiError], call: Awaitable[object]) -> str:
+    """What such an error says."""
+    return (await refused(error, call)).message
+
+
+def altering(kind: Any, change: Callable[[Any], Any]) -> Hook:
+    """For a hook: a reply of one kind (a body of ``wire``) comes changed."""
+
+    async def alter(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        return replace(reply, body=change(kind.from_bytes(reply.body)).to_bytes())
+
+    return alter
+
+
+def altering_vault(**changes: Any) -> Hook:
+    """For a hook: the answer to a signature's first request has something else of the vault."""
+
+    def change(begun: wire.Signing) -> wire.Signing:
+        assert begun.vault is not None
+        return replace(begun, vault=replace(begun.vault, **changes))
+
+    return altering(wire.Signing, change)
+
+
+def altering_json(change: Callable[[Any], None]) -> Hook:
+    """For a hook: the document of a reply is edited."""
+
+    async def alter(name: str, go_on: Pass) -> Reply:
+        reply = await go_on()
+        document = json.loads(reply.body)
+        change(document)
+        return replace(reply, body=json.dumps(document).encode())
+
+    return alter
+
+
+def answering(answer: Reply | Exception) -> Hook:
+    """For a hook: this, in the place of what the gateway would say; it is not asked."""
+
+    async def say(name: str, go_on: Pass) -> Reply:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return say
+
+
+def losing(answer: Reply | Exception) -> Hook:
+    """For a hook: the gateway is asked, and its answer replaced."""
+
+    async def lose(name: str, go_on: Pass) -> Reply:
+        await go_on()
+        return await answering(answer)(name, go_on)
+
+    return lose
+
+
+def meddling(house: House, verb: str, alter: Callable[[bytes], bytes]) -> None:
+    """Have the gateway act on something else than what it is asked for."""
+    inner = house.transport.inner
+    request = inner.request
+
+    async def meddled(method: str, path: str, *, body: Any = None, **options: Any) -> Reply:
+        if path.partition("?")[0].endswith(verb) and body is not None:
+            body = alter(body)
+        return await request(method, path, body=body, **options)
+
+    inner.request = meddled  # type: ignore[method-assign]
 
 
 async def settled(house: House) -> None:

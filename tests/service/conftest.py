@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,12 @@ from tests.helpers.gateway import Client, Failed, reopen
 
 PARTS = ("gateway", *(ROLES[party] for party in MPC_NODES))
 USERS = ("alice", "bob", "carol", "dave")
+
+
+def alter_store(path, statement, *values):
+    """Change a store while no service runs."""
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute(statement, values)
 
 
 @dataclass(frozen=True)

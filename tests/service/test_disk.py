@@ -1,9 +1,7 @@
 """Disks that are full or fail, files that are locked, read-only or damaged: each has a sentence, at
 the start and during a request, and nothing is lost."""
 
-import asyncio
 import logging
-import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager, nullcontext, suppress
@@ -11,13 +9,14 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
 from mpcsim.mpc_node.metrics import probes
 from mpcsim.rpc import database as databases
 from mpcsim.rpc import wire
 from mpcsim.rpc.database import Database, StoreFailed, StoreTrouble
 from mpcsim.rpc.errors import Refused
-from tests.helpers.gateway import Client, Failed, reopen, shares_of
+from tests.helpers.gateway import Client, Failed, live, reopen, shares_of
+from tests.service.conftest import alter_store
 
 NAMES = ("gateway", "operator", "institution")
 
@@ -28,10 +27,8 @@ def impatient(monkeypatch):
 
 
 def database_of(gateway, name):
-    if name == "gateway":
-        return gateway.gateway.registry._database
-    party = OPERATOR if name == "operator" else INSTITUTION
-    return gateway.links[party].node._store._database
+    nodes = {ROLES[party]: link.node._store for party, link in gateway.links.items()}
+    return {"gateway": gateway.gateway.registry, **nodes}[name]._database
 
 
 @contextmanager
@@ -62,29 +59,27 @@ TROUBLES = {locked: StoreTrouble.LOCKED, read_only: StoreTrouble.READ_ONLY}
 
 
 def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await client.generate("ed25519")
-            node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
-            ready = probes(node)[0]
-            for bad in (True, False):
-                with read_only(node.store.database) if bad else nullcontext():
-                    if bad:
-                        with pytest.raises(StoreFailed):
-                            node.store.suspend(key_id, "cheated", b"what is kept")
-                    with suppress(StoreFailed):
-                        node.sweep()
-                    assert node.store.owed == bad
-                    found = node.store.find(key_id)
-                    assert (found.suspended, found.share) == ("cheated", b"what is kept")
-                    assert node.store.suspended(9) == [key_id]
-                    assert bool((await ready.look())["store"]) == bad
-                    with pytest.raises(Refused, match="suspended at the operator: cheated"):
-                        node._usable(found.user_id, key_id)
-            assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        node, key_id = gateway.links[OPERATOR].node, share.record.epoch.hex()
+        ready = probes(node)[0]
+        for bad in (True, False):
+            with read_only(node.store.database) if bad else nullcontext():
+                if bad:
+                    with pytest.raises(StoreFailed):
+                        node.store.suspend(key_id, "cheated", b"what is kept")
+                with suppress(StoreFailed):
+                    node.sweep()
+                assert node.store.owed == bad
+                found = node.store.find(key_id)
+                assert (found.suspended, found.share) == ("cheated", b"what is kept")
+                assert node.store.suspended(9) == [key_id]
+                assert bool((await ready.look())["store"]) == bad
+                with pytest.raises(Refused, match="suspended at the operator: cheated"):
+                    node._usable(found.user_id, key_id)
+        assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
 
-    asyncio.run(work())
+    live(tmp_path, work)
 
 
 def test_room_is_kept_for_what_must_be_written(tmp_path):
@@ -111,74 +106,65 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
 def test_a_request_that_cannot_be_written_loses_nothing(tmp_path, caplog, name, trouble):
     """Signing goes on; what makes or replaces a key says why not, and works again afterwards."""
 
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client, bob = Client.of(gateway), Client.of(gateway, "bob")
-            share = await client.generate("ed25519")
-            before = shares_of(gateway)
-            with trouble(database_of(gateway, name)):
-                for making in (bob.generate("ed25519"), client.recover("ed25519")):
-                    with pytest.raises(Failed) as failed:
-                        await making
-                    assert failed.value.status == 503
-                    assert failed.value.error == f"{name}.sqlite: {TROUBLES[trouble].value}"
-                    party = failed.value.response.json().get("party")
-                    assert party == {"operator": 2, "institution": 3}.get(name)
-                await client.check_works(share)
-            assert all(set(rows) <= set(shares_of(gateway)[i]) for i, rows in before.items())
-            await client.check_consistent("ed25519", share.public_key.encode())
-            await bob.check_consistent("ed25519")
+    async def work(gateway, client):
+        bob, share = Client.of(gateway, "bob"), await client.generate("ed25519")
+        before = shares_of(gateway)
+        with trouble(database_of(gateway, name)):
+            for making in (bob.generate("ed25519"), client.recover("ed25519")):
+                with pytest.raises(Failed) as failed:
+                    await making
+                assert failed.value.status == 503
+                assert failed.value.error == f"{name}.sqlite: {TROUBLES[trouble].value}"
+                party = failed.value.response.json().get("party")
+                assert party == {"operator": 2, "institution": 3}.get(name)
+            await client.check_works(share)
+        assert all(set(rows) <= set(shares_of(gateway)[i]) for i, rows in before.items())
+        await client.check_consistent("ed25519", share.public_key.encode())
+        await bob.check_consistent("ed25519")
 
-    asyncio.run(work())
+    live(tmp_path, work)
     errors = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
     assert errors
     assert all(f"{tmp_path}/{name}/{name}.sqlite: {TROUBLES[trouble].value}" in e for e in errors)
 
 
 def test_a_registry_without_space_signs_nobody_up_and_goes_on_afterwards(tmp_path, caplog):
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            names = (f"{n:064}" for n in range(1000))
+    names = (f"{n:064}" for n in range(1000))
 
-            async def sign_up():
-                path = "/member/user-management/v3/signup"
-                known = (gateway.credentials.api_key, gateway.credentials.api_secret)
-                return await client.http.post(path, json={"username": next(names)}, auth=known)
+    async def work(gateway, client):
+        async def sign_up():
+            path = "/member/user-management/v3/signup"
+            known = (gateway.credentials.api_key, gateway.credentials.api_secret)
+            return await client.http.post(path, json={"username": next(names)}, auth=known)
 
-            with full(database_of(gateway, "gateway")):
-                while (response := await sign_up()).is_success:
-                    pass
-                assert response.status_code == 503
-                assert response.json() == {"error": f"gateway.sqlite: {StoreTrouble.FULL.value}"}
-            assert (await sign_up()).status_code == 201
+        with full(database_of(gateway, "gateway")):
+            while (response := await sign_up()).is_success:
+                pass
+            assert response.status_code == 503
+            assert response.json() == {"error": f"gateway.sqlite: {StoreTrouble.FULL.value}"}
+        assert (await sign_up()).status_code == 201
 
-    asyncio.run(work())
+    live(tmp_path, work)
     assert f"v3/signup: {tmp_path}/gateway/gateway.sqlite: {StoreTrouble.FULL.value}" in caplog.text
 
 
 def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            share = await client.generate("ed25519")
-            database = database_of(gateway, "operator")
-            database.forget()
-            with open(tmp_path / "operator/operator.sqlite", "r+b") as file:
-                file.seek(4096)
-                file.write(b"\x55" * (os.path.getsize(file.name) - 4096))
-            database._reader.close()  # what it remembers is whole
-            database._reader = databases._connect(tmp_path / "operator/operator.sqlite")
-            with pytest.raises(Failed) as failed:
-                await client.sign(share)
-            assert failed.value.status == 503
-            assert failed.value.response.json() == {
-                "error": f"operator.sqlite: {StoreTrouble.DAMAGED.value}",
-                "party": OPERATOR,
-            }
-            await client.sign(share, signer=INSTITUTION)
+    store = tmp_path / "operator/operator.sqlite"
 
-    asyncio.run(work())
+    async def work(gateway, client):
+        share = await client.generate("ed25519")
+        database = database_of(gateway, "operator")
+        database.forget()
+        store.write_bytes(store.read_bytes()[:4096] + b"\x55" * (store.stat().st_size - 4096))
+        database._reader.close()  # what it remembers is whole
+        database._reader = databases._connect(store)
+        with pytest.raises(Failed) as failed:
+            await client.sign(share)
+        said = {"error": f"operator.sqlite: {StoreTrouble.DAMAGED.value}", "party": OPERATOR}
+        assert (failed.value.status, failed.value.response.json()) == (503, said)
+        await client.sign(share, signer=INSTITUTION)
+
+    live(tmp_path, work)
     assert f"operator sign: {tmp_path}/operator/operator.sqlite: it is damaged" in caplog.text
 
 
@@ -188,9 +174,8 @@ def test_a_damaged_file_is_said_to_be_so_while_it_is_used(tmp_path, caplog):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_locked_file_at_the_start(tmp_path, name):
     reopen(tmp_path).close()
-    with closing(
-        sqlite3.connect(tmp_path / f"{name}/{name}.sqlite", isolation_level=None)
-    ) as other:
+    store = tmp_path / f"{name}/{name}.sqlite"
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(UsageError, match=f"{name}.sqlite: another process keeps it locked$"):
@@ -230,38 +215,35 @@ class FailingDisk:
 def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, restarted):
     """Both MPC nodes have voted: the key is in force, and the registry hears of it again."""
 
-    async def before():
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            old = await client.generate("ed25519")
-            session_id, new = await client.begin_recover("ed25519")
-            registry = gateway.gateway.registry._database
-            whole = registry._writer
-            FailingDisk(registry, emptied)
-            response = await client.post("activate", wire.Activate(session_id, new.record.epoch))
-            registry._writer = whole
-            assert response.status_code == 503
-            assert response.json()["undecided"]
-            for rows in shares_of(gateway).values():
-                assert len(rows) == 2
-            if not restarted:
-                await client.check_consistent("ed25519", old.public_key.encode())
-            return old, new
-
-    async def after(old, new):
-        with closing(reopen(tmp_path)) as gateway:
-            client = Client.of(gateway)
-            if restarted:
-                await client.check_retired(old)
-                await client.check_works(new)
+    async def before(gateway, client):
+        old = await client.generate("ed25519")
+        session_id, new = await client.begin_recover("ed25519")
+        registry = gateway.gateway.registry._database
+        whole = registry._writer
+        FailingDisk(registry, emptied)
+        response = await client.post("activate", wire.Activate(session_id, new.record.epoch))
+        registry._writer = whole
+        assert response.status_code == 503
+        assert response.json()["undecided"]
+        for rows in shares_of(gateway).values():
+            assert len(rows) == 2
+        if not restarted:
             await client.check_consistent("ed25519", old.public_key.encode())
+        return old, new
 
-    asyncio.run(after(*asyncio.run(before())))
+    old, new = live(tmp_path, before)
+
+    async def after(gateway, client):
+        if restarted:
+            await client.check_retired(old)
+            await client.check_works(new)
+        await client.check_consistent("ed25519", old.public_key.encode())
+
+    live(tmp_path, after)
 
 
-def _alter(store, statement):
-    with closing(sqlite3.connect(store)) as database, database:
-        database.execute(statement)
+async def generate(gateway, client):
+    return await client.generate("ed25519")
 
 
 LOST = {
@@ -289,34 +271,19 @@ LOST = {
 @pytest.mark.few(3)
 def test_a_store_without_its_own_secret_is_damaged(tmp_path, what):
     name, _, said = what.partition(": ")
-
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            return await Client.of(gateway).generate("ed25519")
-
-    share = asyncio.run(work())
-    shutil.copy(tmp_path / f"{name}/{name}.sqlite", tmp_path / "kept")
-    _alter(tmp_path / f"{name}/{name}.sqlite", LOST[what])
+    share, store = live(tmp_path, generate), tmp_path / f"{name}/{name}.sqlite"
+    shutil.copy(store, tmp_path / "kept")
+    alter_store(store, LOST[what])
     damaged, lost = rf"it is damaged.*\({said}\)$", f"{said}: .*; put back a backup of this store"
     with pytest.raises(UsageError, match=rf"{name}\.sqlite: ({damaged}|{lost})"):
         reopen(tmp_path)
-    shutil.copy(tmp_path / "kept", tmp_path / f"{name}/{name}.sqlite")
-
-    async def again():
-        with closing(reopen(tmp_path)) as gateway:
-            await Client.of(gateway).check_works(share)
-
-    asyncio.run(again())
+    shutil.copy(tmp_path / "kept", store)
+    live(tmp_path, lambda gateway, client: client.check_works(share))
 
 
 def test_an_index_that_does_not_fit_its_table_is_damage(tmp_path):
     """One bit of a name in the table, none in the index."""
-
-    async def work():
-        with closing(reopen(tmp_path)) as gateway:
-            await Client.of(gateway).generate("ed25519")
-
-    asyncio.run(work())
+    live(tmp_path, generate)
     store = tmp_path / "operator/operator.sqlite"
     with closing(sqlite3.connect(store)) as database:
         ((key_id, user_id, public_key),) = database.execute(

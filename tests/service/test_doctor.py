@@ -17,7 +17,7 @@ from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.statements import SealKeyStatement, SignedTestimony
 from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
-from tests.helpers.gateway import Client, delivered, nodes_alone, reopen
+from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
 from tests.service.conftest import USERS
 
@@ -68,16 +68,6 @@ def alone(house, user, **options):
     return findings[user].troubles
 
 
-def live(house, work):
-    """Run ``work(gateway, client)`` of alice's with a gateway."""
-
-    async def whole():
-        with closing(reopen(house)) as gateway:
-            await work(gateway, Client.of(gateway, "alice"))
-
-    asyncio.run(whole())
-
-
 def rewrite(folder, role, statement, *values):
     with closing(sqlite3.connect(store_file(folder, role))) as database:
         database.execute(statement, values)
@@ -113,13 +103,6 @@ def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
     past.put(house)
     rewrite(house, "operator", "UPDATE shares SET suspended = ? WHERE curve = 'ed25519'", "why")
     assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
-
-
-def works(past, name):
-    async def work(gateway, client):
-        await Client.of(gateway, name).check_works(past.shares[name])
-
-    return work
 
 
 class Liar:

@@ -44,11 +44,10 @@ def told(caplog, level):
 
 def held(folder):
     """Rows of the MPC nodes' files."""
-    found = {}
+    found = {party: [] for party in MPC_NODES}
     for party in MPC_NODES:
         path = store_file(folder, ROLES[party])
         if not path.exists() or not path.stat().st_size:
-            found[party] = []
             continue
         with closing(sqlite3.connect(path)) as database:
             found[party] = database.execute(
@@ -68,24 +67,14 @@ OLDER = "the {} holds an older share of this key"
 
 def mpc_node_cases(me, other):
     lost = [(file(me), FOUR, f"{LACKS} {MISSING}")]
+    alone = f"the {me} alone holds a share of this key, and it is not registered"
+    ahead = [f"the {me} holds a newer share of this key", alone, UNKNOWN]
     return [
         ({**NEW, me: "missing"}, lost, set()),
         ({**NEW, me: "old"}, [(file(me), ONE, OLDER), (file(me), TWO, LACKS)], {"bob"}),
         (
             {**OLD, me: "new"},
-            [
-                (
-                    f"gateway.sqlite, {file(other)}",
-                    ONE,
-                    f"the {me} holds a newer share of this key",
-                ),
-                (
-                    f"gateway.sqlite, {file(other)}",
-                    ONE,
-                    f"the {me} alone holds a share of this key, and it is not registered",
-                ),
-                (f"gateway.sqlite, {file(other)}", ONE, UNKNOWN),
-            ],
+            [(f"gateway.sqlite, {file(other)}", ONE, text) for text in ahead],
             {"bob"},
         ),
     ]
@@ -94,11 +83,7 @@ def mpc_node_cases(me, other):
 BOTH = "operator.sqlite, institution.sqlite"
 CASES = [
     ({**NEW, "gateway": "empty"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
-    (
-        {**NEW, "gateway": "old"},
-        [("gateway.sqlite", ONE, UNKNOWN)],
-        {"alice", "bob", "carol"},
-    ),
+    ({**NEW, "gateway": "old"}, [("gateway.sqlite", ONE, UNKNOWN)], {"alice", "bob", "carol"}),
     (
         {**OLD, "gateway": "new"},
         [

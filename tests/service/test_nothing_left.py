@@ -155,16 +155,8 @@ class History:
 def test_nothing_is_left_of_dropped_shares(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(databases, "BUSY_S", 0.02)
     history = History(tmp_path, random.Random(seed))
-    steps = [
-        *[history.make] * 6,
-        history.suspend,
-        history.sweep,
-        *[history.full_disk] * 3,
-        history.read,
-        *[history.read_no_more] * 2,
-        history.killed,
-        history.restored,
-    ]
+    steps = [history.suspend, history.sweep, history.read, history.killed, history.restored]
+    steps += [history.make] * 6 + [history.full_disk] * 3 + [history.read_no_more] * 2
     with ExitStack() as ends:
         ends.callback(lambda: history.store.close())
         for _ in range(25):

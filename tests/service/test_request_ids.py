@@ -14,11 +14,7 @@ from tests.node.harness import PASSWORD, PLACES, answer, system
 @pytest.fixture
 def written(monkeypatch):
     """What is written, by logger, as a server writes it."""
-    formatters = {
-        "node": JsonLines(),
-        "mpcsim.rpc": TextLines(),
-        "mpcsim.mpc_node": TextLines(),
-    }
+    formatters = {"node": JsonLines(), "mpcsim.rpc": TextLines(), "mpcsim.mpc_node": TextLines()}
     lines = {name: [] for name in formatters}
     handlers = {}
     for name, formatter in formatters.items():

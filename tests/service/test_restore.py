@@ -13,21 +13,11 @@ from mpcsim.gateway.activation import Activation
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.mpc_node.identity import Identity
 from mpcsim.rpc.errors import Unmerged
-from mpcsim.rpc.statements import (
-    Held,
-    SignedRecord,
-    Vote,
-)
+from mpcsim.rpc.statements import Held, SignedRecord, Vote
 from mpcsim.service.backups import back_up, put_back
 from mpcsim.service.data_folder import store_file
 from tests.gateway.test_cheating import bad_offer, malformed_frost
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    Stuck,
-    cheating,
-    reopen,
-)
+from tests.helpers.gateway import Failed, Stuck, cheating, live
 from tests.mpc_node.test_restored import brought, forged, merge
 
 
@@ -48,12 +38,7 @@ class Place:
 
     def live(self, work):
         """Run ``work(gateway, client)`` on it."""
-
-        async def whole():
-            with closing(reopen(self.data)) as gateway:
-                return await work(gateway, Client.of(gateway))
-
-        return asyncio.run(whole())
+        return live(self.data, work)
 
     def live_quietly(self, work):
         """The same, but nobody merges anything at the start."""
@@ -115,14 +100,6 @@ async def recover(gateway, client):
 # ---------------------------------------------------------------------- one MPC node
 
 
-async def _cut_off(client, gateway, verb, voters):
-    """A session with which some have voted, and nobody has heard of it."""
-    _, share = await getattr(client, f"begin_{verb}")("ed25519")
-    for party in voters:
-        gateway.links[party].node._voting.vote(epoch(share).hex())
-    return share
-
-
 def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has_forgotten(place):
     async def nothing(gateway, client):
         return client.token
@@ -131,7 +108,11 @@ def test_a_first_key_that_was_cut_off_is_not_dropped_on_the_word_of_one_that_has
     place.save("old")
 
     async def cut(gateway, client):
-        return await _cut_off(client, gateway, "generate", MPC_NODES)
+        """Both have voted, and nobody has heard of it."""
+        _, share = await client.begin_generate("ed25519")
+        for party in MPC_NODES:
+            gateway.links[party].node._voting.vote(epoch(share).hex())
+        return share
 
     share = place.live(cut)
     place.save("new")
@@ -226,17 +207,15 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
 def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(place, curve, forwarding):
     tamper = {"ed25519": malformed_frost, "secp256k1": bad_offer}[curve]
 
-    async def whole():
-        with closing(reopen(place.data, forwarding=forwarding)) as gateway:
-            client = Client.of(gateway)
-            share = await client.generate(curve)
-            with pytest.raises(Stuck):
-                await client.sign(share, wrap=cheating(tamper))
-            store = gateway.links[INSTITUTION].node._store
-            assert store.find(epoch(share).hex()).suspended_there == 1
-            assert gateway.links[OPERATOR].node._store.find(epoch(share).hex()).suspended
+    async def work(gateway, client):
+        share = await client.generate(curve)
+        with pytest.raises(Stuck):
+            await client.sign(share, wrap=cheating(tamper))
+        store = gateway.links[INSTITUTION].node._store
+        assert store.find(epoch(share).hex()).suspended_there == 1
+        assert gateway.links[OPERATOR].node._store.find(epoch(share).hex()).suspended
 
-    asyncio.run(whole())
+    live(place.data, work, forwarding=forwarding)
 
 
 def test_what_could_not_be_told_is_told_later(place, monkeypatch):

@@ -9,6 +9,7 @@ import asyncio
 import os
 import random
 import time
+from collections import namedtuple
 from contextlib import closing, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -24,15 +25,7 @@ from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.service.backups import PARTS, back_up, put_back
 from mpcsim.service.data_folder import store_file
 from mpcsim.service.doctor import Doctor
-from tests.helpers.gateway import (
-    Client,
-    Failed,
-    Stuck,
-    ask_node,
-    delivered,
-    nodes_alone,
-    reopen,
-)
+from tests.helpers.gateway import Client, Failed, Stuck, ask_node, delivered, nodes_alone, reopen
 
 NEW = "dave", "ed25519"
 """Nobody has it before a store was put back for good."""
@@ -99,12 +92,8 @@ class Key:
 # ---------------------------------------------------------------------- the service
 
 
-@dataclass
-class Backup:
-    part: str
-    path: object
-    keys: dict
-    """The model, as it was."""
+Backup = namedtuple("Backup", "part path keys")
+"""``keys``: the model, as it was."""
 
 
 class History:
@@ -329,12 +318,11 @@ class History:
             await self.check_helped_or_told(at, key, then, told.get(at, set()))
 
         for restoring in (False, True):
-            self.said.append(
-                "the newest is put back" if restoring else "what was aside is put back"
-            )
             if restoring:
+                self.said.append("the newest is put back")
                 await self.put_back(then.part, newest)
             else:
+                self.said.append("what was aside is put back")
                 await self.put_aside_back(then.part, aside)
             told = await self.doctor(repair=True)
             for at, key in self.known():

@@ -5,6 +5,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -17,25 +18,14 @@ from mpcsim.rpc.database import REGISTRY
 from mpcsim.rpc.errors import seal_key_lost
 from mpcsim.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
 from mpcsim.rpc.tokens import TokenIssuer
-from mpcsim.service.data_folder import (
-    LinkSecret,
-    link_file,
-    prepare,
-    read_link,
-    store_file,
-    write_link,
-)
-from mpcsim.service.rotation import (
-    GRACE_S,
-    link_steps,
-    replace_lost_seal_key,
-    rotate_link,
-    rotate_token_key,
-)
+from mpcsim.service import data_folder, rotation
+from mpcsim.service.data_folder import LinkSecret, store_file
+from mpcsim.service.rotation import GRACE_S
 from node.local import LocalService
 from node.settings import Settings
 from tests.helpers.gateway import reopen
 from tests.node.wallets import CHEAP, PASSWORD
+from tests.service.conftest import alter_store
 
 NEW = {"curve": "ed25519", "password": PASSWORD}
 HASH = "00" * 32
@@ -81,7 +71,7 @@ class Service:
         assert answer.status_code == 200, answer.text
 
     def rotate(self, **options):
-        return rotate_token_key(self.folder, RNG, now=self.now, **options)
+        return rotation.rotate_token_key(self.folder, RNG, now=self.now, **options)
 
     def kids(self):
         return [key["kid"] for key in self.gateway.issuer.jwks()["keys"]]
@@ -124,8 +114,7 @@ def test_tokens_of_both_keys_hold_until_the_old_ones_have_expired(tmp_path):
         assert service.local.gateway_user("alice").get(jwks).json() == service.gateway.issuer.jwks()
         assert service.kids() == [new_kid]  # it has been deleted
         service.sign(share)
-    registry = sqlite3.connect(store_file(tmp_path, REGISTRY))
-    with closing(registry):
+    with closing(sqlite3.connect(store_file(tmp_path, REGISTRY))) as registry:
         assert registry.execute("SELECT * FROM earlier_signing_keys").fetchall() == []
 
 
@@ -153,7 +142,7 @@ def test_tokens_of_a_longer_lifetime_that_was_set_earlier_count(tmp_path):
         return closing(reopen(tmp_path, token_lifetime_s=lifetime_s, now=lambda: time[0]))
 
     def rotate():
-        return rotate_token_key(tmp_path, RNG, now=lambda: time[0]) - time[0]
+        return rotation.rotate_token_key(tmp_path, RNG, now=lambda: time[0]) - time[0]
 
     with gateway(10_000) as opened:
         token = opened.token("alice")
@@ -170,16 +159,16 @@ def test_tokens_of_a_longer_lifetime_that_was_set_earlier_count(tmp_path):
 
 def test_a_rotation_that_cannot_be(tmp_path):
     with pytest.raises(UsageError, match="there is no such store"):
-        rotate_token_key(tmp_path, RNG)
+        rotation.rotate_token_key(tmp_path, RNG)
     assert not list(tmp_path.iterdir())
     path = store_file(tmp_path, REGISTRY)
     path.parent.mkdir()
     with closing(Registry(path)) as registry:  # as of a version that did not say
         pem = registry.signing_key()
         with pytest.raises(UsageError, match="not known how long tokens live"):
-            rotate_token_key(tmp_path, RNG)
+            rotation.rotate_token_key(tmp_path, RNG)
         assert registry.signing_key() == pem
-        assert rotate_token_key(tmp_path, RNG, at_once=True) is None
+        assert rotation.rotate_token_key(tmp_path, RNG, at_once=True) is None
         assert registry.signing_key() != pem
 
 
@@ -187,12 +176,12 @@ def test_a_rotation_that_cannot_be(tmp_path):
 
 
 def ends(folder, party):
-    return [read_link(folder, role, party) for role in (REGISTRY, ROLES[party])]
+    return [data_folder.read_link(folder, role, party) for role in (REGISTRY, ROLES[party])]
 
 
 def written(folder, steps, party):
     for role, secret in steps:
-        write_link(folder, role, party, secret)
+        data_folder.write_link(folder, role, party, secret)
 
 
 def test_the_key_of_a_link_changes_beside_a_service_that_runs(tmp_path):
@@ -200,10 +189,10 @@ def test_the_key_of_a_link_changes_beside_a_service_that_runs(tmp_path):
         share = service.generate()
         before = {party: ends(tmp_path, party)[0] for party in MPC_NODES}
         for party in MPC_NODES:
-            until = rotate_link(tmp_path, party, RNG, now=service.now)
+            until = rotation.rotate_link(tmp_path, party, RNG, now=service.now)
             assert until == pytest.approx(service.now() + GRACE_S, abs=0.01)
             with pytest.raises(UsageError, match="the last change of this link is over in 120 sec"):
-                rotate_link(tmp_path, party, RNG, now=service.now)
+                rotation.rotate_link(tmp_path, party, RNG, now=service.now)
         service.sign(share)  # the gateway uses the old ones for another second
         service.wait(2)
         service.sign(share)
@@ -228,7 +217,7 @@ def test_the_key_of_a_link_changes_beside_a_service_that_runs(tmp_path):
                 show(party)
             service.gateway.links[party].node.restart()  # what it has read stays
         service.sign(share)
-        rotate_link(tmp_path, OPERATOR, RNG, now=service.now)
+        rotation.rotate_link(tmp_path, OPERATOR, RNG, now=service.now)
         service.wait(2)
         service.sign(share)
 
@@ -238,19 +227,26 @@ def made(tmp_path_factory):
     """A folder with a user's key, and its share."""
     folder = tmp_path_factory.mktemp("made")
     with Service(folder) as service:
-        return folder, service.generate(), service.gateway.token("alice", 1e9)
+        return folder, service.generate()
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    """A copy of it."""
+    return Path(shutil.copytree(made[0], tmp_path / "data"))
 
 
 @pytest.mark.parametrize("written_ones", range(4))
-def test_a_change_of_a_link_that_is_interrupted(tmp_path, made, written_ones):
+def test_a_change_of_a_link_that_is_interrupted(folder, made, written_ones):
     """After each step both ends can talk, those that run and those that start; another call
     goes on."""
-    shutil.copytree(made[0], tmp_path / "data")
-    folder, party = tmp_path / "data", INSTITUTION
+    party = INSTITUTION
     first = ends(folder, party)[0].keys.key
     with Service(folder) as service:
         now = service.now()
-        steps = link_steps(*ends(folder, party), bytes(32), party, now=now, until=now + GRACE_S)
+        steps = rotation.link_steps(
+            *ends(folder, party), bytes(32), party, now=now, until=now + GRACE_S
+        )
         assert len(steps) == 3
         written(folder, steps[:written_ones], party)
         service.sign(made[1])
@@ -258,7 +254,7 @@ def test_a_change_of_a_link_that_is_interrupted(tmp_path, made, written_ones):
         service.sign(made[1])
         if written_ones == 3:
             return
-        rotate_link(folder, party, RNG, now=service.now)
+        rotation.rotate_link(folder, party, RNG, now=service.now)
         service.sign(made[1])
         service.wait(2)
         service.sign(made[1])
@@ -270,7 +266,7 @@ def test_a_change_of_a_link_that_is_interrupted(tmp_path, made, written_ones):
     written(folder, steps[:written_ones], party)
     with Service(folder) as service:
         service.sign(made[1])
-    prepare(folder, RNG)
+    data_folder.prepare(folder, RNG)
 
 
 def test_the_file_of_a_link():
@@ -287,11 +283,11 @@ def test_the_file_of_a_link():
             LinkSecret.from_text(old + more)
 
 
-def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog):
-    folder = tmp_path / "data"
-    shutil.copytree(made[0], folder)
+def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
     with Service(folder) as service:
-        paths = [link_file(folder, role, OPERATOR) for role in (REGISTRY, ROLES[OPERATOR])]
+        paths = [
+            data_folder.link_file(folder, role, OPERATOR) for role in (REGISTRY, ROLES[OPERATOR])
+        ]
         kept = [path.read_text() for path in paths]
         for text in ("nothing", LinkSecret.fresh(RNG).to_text(), None):
             for path in paths:
@@ -312,11 +308,6 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, tmp_path, caplog)
 # ---------------------------------------------------------------------- a lost seal key
 
 
-def _alter(folder, role, statement):
-    with closing(sqlite3.connect(store_file(folder, role))) as database, database:
-        database.execute(statement)
-
-
 LOST = "DELETE FROM secrets WHERE name = 'seal_key'"
 
 
@@ -329,10 +320,10 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
     with Service(tmp_path, settings=settings) as service:
         share = service.generate()
         public = service.user().get("/v3/wallet/key").json()["keys"][0]["public_key"]
-    _alter(tmp_path, "operator", how)
+    alter_store(store_file(tmp_path, "operator"), how)
     with pytest.raises(UsageError, match="mpcsim rotate seal-key"):
         Service(tmp_path)
-    assert replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1
+    assert rotation.replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1
     with closing(ShareStore(tmp_path / "operator/operator.sqlite")) as store:
         assert store.seal_number() == 1
     with Service(tmp_path, settings=settings) as service:
@@ -349,4 +340,4 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
         damaged = {**new, "secret_store": share["secret_store"]}
         assert service.signed(damaged).status_code == 400  # is of an earlier key
     with pytest.raises(UsageError, match="is there, and whole"):
-        replace_lost_seal_key(tmp_path, OPERATOR, RNG)
+        rotation.replace_lost_seal_key(tmp_path, OPERATOR, RNG)

@@ -59,12 +59,7 @@ def test_the_bundler_does_not_pay_for_others(on, owner):
     assert charged <= used * 1.1
 
 
-CODES = {
-    "sender": "AA14",
-    "nonce": "AA25",
-    "init_code": "AA14",
-    "paymaster_and_data": "AA34|AA33",
-}
+CODES = {"sender": "AA14", "nonce": "AA25", "init_code": "AA14", "paymaster_and_data": "AA34|AA33"}
 """Everything else leaves the owner's signature over another digest: AA24 (AA34 or AA21 for what
 the paymaster, or the prefund, sees first)."""
 

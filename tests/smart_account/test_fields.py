@@ -4,40 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim.smart_account import fields
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import BadRequest
-from mpcsim.smart_account.fields import (
-    FIELDS,
-    GAS,
-    MAX_BYTES,
-    SIGNED,
-    UINT120_MAX,
-    UINT256_MAX,
-    mapping_table,
-    parse_address,
-    parse_bytes,
-    parse_number,
-    supplied_by,
-    to_wire,
-)
 from mpcsim.smart_account.operation import UserOperation
 
 # EIP-55's own example.
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 
 
-@given(st.integers(0, UINT256_MAX))
+@given(st.integers(0, fields.UINT256_MAX))
 def test_numbers_come_in_three_forms_and_go_out_in_hex(number):
     forms = (number, str(number), hex(number), f"0x{number:064X}")
-    assert {parse_number("nonce", form) for form in forms} == {number}
-    assert parse_number("nonce", to_wire(number)) == number
-    assert to_wire(number) == hex(number)
+    assert {fields.parse_number("nonce", form) for form in forms} == {number}
+    assert fields.parse_number("nonce", fields.to_wire(number)) == number
+    assert fields.to_wire(number) == hex(number)
 
 
 @given(st.binary(max_size=200))
 def test_bytes_round_trip(data):
-    assert parse_bytes("call_data", to_wire(data)) == data
-    assert parse_bytes("call_data", "0x" + data.hex().upper()) == data
+    assert fields.parse_bytes("call_data", fields.to_wire(data)) == data
+    assert fields.parse_bytes("call_data", "0x" + data.hex().upper()) == data
 
 
 @pytest.mark.parametrize(
@@ -50,14 +37,14 @@ def test_bytes_round_trip(data):
 )
 def test_bad_numbers(value):
     with pytest.raises(BadRequest, match=r"^nonce: "):
-        parse_number("nonce", value)
+        fields.parse_number("nonce", value)
 
 
-@pytest.mark.parametrize("name", GAS)
+@pytest.mark.parametrize("name", fields.GAS)
 def test_gas_values_end_where_the_entry_points_do(name):
-    assert FIELDS[name].parse(name, UINT120_MAX) == UINT120_MAX
+    assert fields.FIELDS[name].parse(name, fields.UINT120_MAX) == fields.UINT120_MAX
     with pytest.raises(BadRequest, match=rf"^{name}: outside 0..2\^120-1"):
-        FIELDS[name].parse(name, UINT120_MAX + 1)
+        fields.FIELDS[name].parse(name, fields.UINT120_MAX + 1)
 
 
 @pytest.mark.parametrize(
@@ -70,12 +57,12 @@ def test_gas_values_end_where_the_entry_points_do(name):
 )
 def test_bad_addresses(value):
     with pytest.raises(BadRequest, match=r"^sender: not an address"):
-        parse_address("sender", value)
+        fields.parse_address("sender", value)
 
 
 @pytest.mark.parametrize("value", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
 def test_addresses_come_out_with_their_checksum(value):
-    assert parse_address("sender", value) == ADDRESS
+    assert fields.parse_address("sender", value) == ADDRESS
 
 
 @pytest.mark.parametrize(
@@ -89,12 +76,12 @@ def test_addresses_come_out_with_their_checksum(value):
         ("0x12 4", "not 0x hex"),
         ("0x1\n", "not 0x hex"),
         ("0x123", "an odd number of hex digits"),
-        ("0x" + "00" * (MAX_BYTES + 1), f"longer than {MAX_BYTES} bytes"),
+        ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
     ],
 )
 def test_bad_bytes(value, says):
     with pytest.raises(BadRequest, match=rf"^call_data: {says}$"):
-        parse_bytes("call_data", value)
+        fields.parse_bytes("call_data", value)
 
 
 BODY = {
@@ -102,15 +89,15 @@ BODY = {
     "nonce": 0,
     "init_code": "0x",
     "call_data": "0x12",
-    **dict.fromkeys(GAS, 1),
+    **dict.fromkeys(fields.GAS, 1),
     "paymaster_and_data": "0x",
 }
 
 
-@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("name", fields.SIGNED)
 def test_each_missing_field_is_named(name):
     body = {key: value for key, value in BODY.items() if key != name}
-    if FIELDS[name].default is not None:
+    if fields.FIELDS[name].default is not None:
         operation = UserOperation.from_request(body, signed=False)
         assert getattr(operation, name) == b""
         return
@@ -118,7 +105,7 @@ def test_each_missing_field_is_named(name):
         UserOperation.from_request(body, signed=False)
 
 
-@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("name", fields.SIGNED)
 def test_each_malformed_field_is_named(name):
     for value in (None, "oops", [], {}, 1.5, True):
         with pytest.raises(BadRequest, match=rf"^{name}: "):
@@ -137,16 +124,16 @@ def test_unknown_fields_are_named():
 def test_the_mapping_of_fields_to_endpoints():
     """The table of the flow's specification."""
     gas_step = "gas info query; paymaster sponsor query"
-    assert mapping_table().splitlines()[2:] == [
+    assert fields.mapping_table().splitlines()[2:] == [
         "| `sender` | address query; info query |",
         "| `nonce` | nonce query; info query |",
         "| `init_code` | init calldata query; info query |",
         "| `call_data` | execute calldata query |",
-        *(f"| `{name}` | {gas_step} |" for name in GAS),
+        *(f"| `{name}` | {gas_step} |" for name in fields.GAS),
         "| `paymaster_and_data` | paymaster sponsor query |",
         "| `signature` | the owner |",
     ]
-    spelled = {entry.key(Endpoint.SPONSOR) for entry in supplied_by(Endpoint.SPONSOR)}
+    spelled = {entry.key(Endpoint.SPONSOR) for entry in fields.supplied_by(Endpoint.SPONSOR)}
     assert spelled == {
         "callGasLimit",
         "verificationGasLimit",

@@ -40,8 +40,7 @@ def app(service):
         return JSONResponse({"error": error.detail}, error.status_code)
 
     return Starlette(
-        routes=routes(service.answer, check),
-        exception_handlers={HTTPException: refuse},
+        routes=routes(service.answer, check), exception_handlers={HTTPException: refuse}
     )
 
 

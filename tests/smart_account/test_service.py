@@ -5,18 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mpcsim.rng import SeededRng
-from mpcsim.smart_account import contracts, gas, setup, transactions
+from mpcsim.smart_account import contracts, errors, gas, setup, transactions
 from mpcsim.smart_account.chain import Fees
 from mpcsim.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.embedded import EmbeddedChain
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.errors import (
-    BadRequest,
-    ChainTimeout,
-    Inconsistent,
-    Refused,
-    UnknownOperation,
-)
 from mpcsim.smart_account.fields import FIELDS, SIGNED, supplied_by
 from mpcsim.smart_account.operation import UserOperation, personal_hash
 from mpcsim.smart_account.service import SmartAccountService
@@ -121,7 +114,7 @@ def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner,
     while flow.result is None:
         embedded.client.step(flow, owner.sign)
     body = {"paymaster_and_data": "0x", **flow._body(), name: other_value(name)}
-    with pytest.raises(Inconsistent) as refused:
+    with pytest.raises(errors.Inconsistent) as refused:
         ask(embedded, Endpoint.DIGEST, **body)
     theirs = flow._body().get(name, "0x")
     mine = other_value(name)
@@ -137,7 +130,7 @@ def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, s
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=sponsored)
     before = embedded.state(flow.operation.sender)
     body = {**flow._body(), name: other_value(name)}
-    with pytest.raises(Inconsistent, match=f"^{name}: .* in send, .* in the digest query$"):
+    with pytest.raises(errors.Inconsistent, match=f"^{name}: .* in send, .* in the digest query$"):
         ask(embedded, Endpoint.SEND, **body)
     assert embedded.state(flow.operation.sender) == before
 
@@ -148,7 +141,7 @@ def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
     plain, sponsored = (ask(embedded, e, **body) for e in (Endpoint.GAS, Endpoint.SPONSOR))
     fields = {**body, **{FIELDS[n].name: plain[FIELDS[n].camel] for n in gas_names()}}
     data = sponsored["paymasterAndData"]
-    with pytest.raises(Inconsistent, match="paymaster_and_data: 0x"):
+    with pytest.raises(errors.Inconsistent, match="paymaster_and_data: 0x"):
         ask(embedded, Endpoint.DIGEST, **fields, paymaster_and_data=data)
     assert ask(embedded, Endpoint.DIGEST, **fields) == {"digest": plain["result"]}
 
@@ -159,7 +152,7 @@ def gas_names():
 
 def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_owner):
     body = {**drafted(embedded, owner), **dict.fromkeys(gas_names(), 1), "nonce": 7}
-    with pytest.raises(UnknownOperation, match=r"no gas step has answered .* nonce 0x7"):
+    with pytest.raises(errors.UnknownOperation, match=r"no gas step has answered .* nonce 0x7"):
         ask(embedded, Endpoint.DIGEST, **body)
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     fresh = ask(embedded, Endpoint.GAS, **drafted(embedded, owner))
@@ -168,7 +161,7 @@ def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_own
     body = drafted(embedded, other)
     reply = ask(embedded, Endpoint.GAS, **body)
     full = {**body, **{name: reply[FIELDS[name].camel] for name in gas_names()}}
-    with pytest.raises(UnknownOperation, match="no digest was queried for sender 0x"):
+    with pytest.raises(errors.UnknownOperation, match="no digest was queried for sender 0x"):
         ask(embedded, Endpoint.SEND, **full, signature="0x" + "11" * 65)
 
 
@@ -200,7 +193,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("endpoint", "request_", "says"), MALFORMED)
 def test_malformed_requests(embedded, endpoint, request_, says):
-    with pytest.raises(BadRequest, match=f"^{says}"):
+    with pytest.raises(errors.BadRequest, match=f"^{says}"):
         ask(embedded, endpoint, **request_)
 
 
@@ -214,30 +207,54 @@ def gas_refusals(on, owner, new_owner):
     entry_point = on.service.deployment.entry_point
     unknown = contracts.account().abi.call("execute", entry_point, 1, b"\1" * 4)
     return [
-        ({**body, "nonce": 1}, Refused, "AA25 invalid account nonce"),
-        ({**body, "init_code": "0x"}, Refused, "AA20 account not deployed"),
-        ({**body, "init_code": wrong_call}, Refused, "AA13 initCode failed or OOG"),
-        ({**body, "sender": other}, Refused, "AA14 initCode must return sender"),
-        ({**body, "call_data": "0x12345678"}, Refused, "call_data: the call reverts"),
+        ({**body, "nonce": 1}, errors.Refused, "AA25 invalid account nonce"),
+        ({**body, "init_code": "0x"}, errors.Refused, "AA20 account not deployed"),
+        ({**body, "init_code": wrong_call}, errors.Refused, "AA13 initCode failed or OOG"),
+        ({**body, "sender": other}, errors.Refused, "AA14 initCode must return sender"),
+        ({**body, "call_data": "0x12345678"}, errors.Refused, "call_data: the call reverts"),
         (
             {**body, "call_data": "0x" + too_much.hex()},
-            Refused,
+            errors.Refused,
             "call_data: the call reverts: ERC20: transfer amount exceeds balance",
         ),
-        ({**body, "call_data": "0x" + coin.hex()}, Refused, "call_data: the call reverts"),
-        ({**body, "call_data": "0x" + unknown.hex()}, Refused, "call_data: the call reverts"),
-        ({**body, "verification_gas_limit": 1000}, Refused, "verification_gas_limit: too low: "),
-        ({**body, "verification_gas_limit": 10**9}, BadRequest, "verification_gas_limit: above"),
-        ({**body, "call_gas_limit": 10**9}, BadRequest, "call_gas_limit: above"),
-        ({**body, "call_gas_limit": 10}, BadRequest, "call_gas_limit: below"),
-        ({**body, "pre_verification_gas": 10}, BadRequest, "pre_verification_gas: below"),
-        ({**body, "pre_verification_gas": 10**6}, BadRequest, "pre_verification_gas: above"),
-        ({**body, "pre_verification_gas": 3 * 10**11}, BadRequest, "pre_verification_gas: above"),
-        ({**body, "max_fee_per_gas": 0}, BadRequest, "max_fee_per_gas: below"),
-        ({**body, "max_fee_per_gas": 10**12}, BadRequest, "max_fee_per_gas: above"),
-        ({**body, "max_priority_fee_per_gas": 0}, BadRequest, "max_priority_fee_per_gas: below"),
-        ({**body, "max_priority_fee_per_gas": 10**15}, BadRequest, "max_priority_fee_per_gas: abo"),
-        ({**body, "signature": "0x"}, BadRequest, "signature: unknown field"),
+        ({**body, "call_data": "0x" + coin.hex()}, errors.Refused, "call_data: the call reverts"),
+        (
+            {**body, "call_data": "0x" + unknown.hex()},
+            errors.Refused,
+            "call_data: the call reverts",
+        ),
+        (
+            {**body, "verification_gas_limit": 1000},
+            errors.Refused,
+            "verification_gas_limit: too low: ",
+        ),
+        (
+            {**body, "verification_gas_limit": 10**9},
+            errors.BadRequest,
+            "verification_gas_limit: above",
+        ),
+        ({**body, "call_gas_limit": 10**9}, errors.BadRequest, "call_gas_limit: above"),
+        ({**body, "call_gas_limit": 10}, errors.BadRequest, "call_gas_limit: below"),
+        ({**body, "pre_verification_gas": 10}, errors.BadRequest, "pre_verification_gas: below"),
+        ({**body, "pre_verification_gas": 10**6}, errors.BadRequest, "pre_verification_gas: above"),
+        (
+            {**body, "pre_verification_gas": 3 * 10**11},
+            errors.BadRequest,
+            "pre_verification_gas: above",
+        ),
+        ({**body, "max_fee_per_gas": 0}, errors.BadRequest, "max_fee_per_gas: below"),
+        ({**body, "max_fee_per_gas": 10**12}, errors.BadRequest, "max_fee_per_gas: above"),
+        (
+            {**body, "max_priority_fee_per_gas": 0},
+            errors.BadRequest,
+            "max_priority_fee_per_gas: below",
+        ),
+        (
+            {**body, "max_priority_fee_per_gas": 10**15},
+            errors.BadRequest,
+            "max_priority_fee_per_gas: abo",
+        ),
+        ({**body, "signature": "0x"}, errors.BadRequest, "signature: unknown field"),
     ]
 
 
@@ -252,17 +269,17 @@ def test_what_the_gas_step_refuses(on, owner, new_owner, endpoint):
 
 def test_paymaster_data_is_for_the_sponsor_to_make(embedded, owner):
     body = {**drafted(embedded, owner), "paymaster_and_data": "0x"}
-    with pytest.raises(BadRequest, match=r"^paymaster_and_data: unknown field"):
+    with pytest.raises(errors.BadRequest, match=r"^paymaster_and_data: unknown field"):
         ask(embedded, Endpoint.SPONSOR, **body)
     nobody = {**body, "paymaster_and_data": SOMEBODY}
-    with pytest.raises(Refused, match="AA30 paymaster not deployed"):
+    with pytest.raises(errors.Refused, match="AA30 paymaster not deployed"):
         ask(embedded, Endpoint.GAS, **nobody)
 
 
 def test_a_deployed_account_takes_no_init_code(on, owner):
     body = drafted(on, owner)
     on.run(owner, to=on.stranger(), sponsored=True)
-    with pytest.raises(Refused, match="AA10 sender already constructed"):
+    with pytest.raises(errors.Refused, match="AA10 sender already constructed"):
         ask(on, Endpoint.GAS, **{**body, "nonce": 1})
 
 
@@ -301,7 +318,7 @@ def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
 def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     body = {**flow._body(), "signature": "0x" + signature.hex()}
-    with pytest.raises(Refused, match=says):
+    with pytest.raises(errors.Refused, match=says):
         ask(embedded, Endpoint.SEND, **body)
 
 
@@ -310,7 +327,7 @@ def test_sending_twice_is_refused(on, owner):
     body = flow._body()
     on.client.run(flow, owner.sign)
     before = on.state(flow.operation.sender)
-    with pytest.raises(Refused, match=r"AA10|AA25"):
+    with pytest.raises(errors.Refused, match=r"AA10|AA25"):
         ask(on, Endpoint.SEND, **body)
     assert on.state(flow.operation.sender) == before
     assert ask(on, Endpoint.RECEIPT, result=flow.result)["status"] == "included"
@@ -323,10 +340,10 @@ def test_a_sponsorship_expires(owner):
     assert service.chain.timestamp() == now[0]
     body = sponsored_by(service, owner)
     now[0] += 3601
-    with pytest.raises(Refused, match="AA32 paymaster expired or not due"):
+    with pytest.raises(errors.Refused, match="AA32 paymaster expired or not due"):
         service.answer(Endpoint.SEND, body)
     now[0] -= 3600
-    with pytest.raises(Refused, match="AA24"):
+    with pytest.raises(errors.Refused, match="AA24"):
         service.answer(Endpoint.SEND, {**body, "signature": "0x" + owner.sign(b"1" * 32).hex()})
     service.answer(Endpoint.SEND, body)
 
@@ -345,7 +362,7 @@ def test_a_paymaster_without_deposit_is_refused(owner):
     chain = EmbeddedChain({bundler.address: 10**24})
     service = SmartAccountService(chain, bundler, sponsor, deposit=10**8)
     body = sponsored_by(service, owner)
-    with pytest.raises(Refused, match="AA31 paymaster deposit too low"):
+    with pytest.raises(errors.Refused, match="AA31 paymaster deposit too low"):
         service.answer(Endpoint.SEND, body)
 
 
@@ -362,14 +379,14 @@ def test_another_signers_sponsorship_is_refused_by_the_paymaster(embedded, owner
     entry_point = embedded.service.deployment.entry_point
     digest = operation.hash(entry_point, embedded.chain.chain_id)
     signature = owner.sign(personal_hash(digest))
-    with pytest.raises(Refused, match="AA34 signature error"):
+    with pytest.raises(errors.Refused, match="AA34 signature error"):
         ask(embedded, Endpoint.SEND, **full, signature="0x" + signature.hex())
 
 
 def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
-    with pytest.raises(BadRequest, match=r"^max_fee_per_gas: below 10{11}1, what the"):
+    with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 10{11}1, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
 
 
@@ -383,7 +400,7 @@ def test_an_operation_is_sent_once_however_often_at_once(on, owner):
     def send(_):
         try:
             return ask(on, Endpoint.SEND, **fields)["user_op_hash"]
-        except (Inconsistent, Refused) as refused:
+        except (errors.Inconsistent, errors.Refused) as refused:
             return type(refused)
 
     with ThreadPoolExecutor(4) as pool:
@@ -396,6 +413,6 @@ def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
     monkeypatch.setattr(transactions, "TURN_S", 0.05)
     with embedded.service.bundler.turn(), ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(embedded.service.bundler.pay, SOMEBODY, 1)
-        with pytest.raises(ChainTimeout, match="other transactions are still waiting"):
+        with pytest.raises(errors.ChainTimeout, match="other transactions are still waiting"):
             waiting.result(30)
         embedded.service.bundler.pay(SOMEBODY, 1)

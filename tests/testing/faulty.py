@@ -62,8 +62,17 @@ class Faulty:
         self.app = app
 
     async def answer(self, asked: Asked) -> Said:
-        """Answer a request; the faults override this."""
-        return await self.right(asked)
+        """Answer a request; faults override this, or what it asks for, or what it says."""
+        asked = self.asks(asked)
+        return self.says(asked, await self.right(asked))
+
+    def asks(self, asked: Asked) -> Asked:
+        """Return what the service behind is asked for."""
+        return asked
+
+    def says(self, asked: Asked, said: Said) -> Said:
+        """Return what is said in the place of an answer."""
+        return said
 
     async def right(self, asked: Asked) -> Said:
         """What the service behind says."""
@@ -126,7 +135,7 @@ class Remembering(Faulty):
 class OldShareSigns(Remembering):
     """A retired share is quietly replaced by the present one."""
 
-    async def answer(self, asked: Asked) -> Said:
+    def asks(self, asked: Asked) -> Asked:
         record = self.records.get(asked.document.get("key_id", ""))
         if asked.operation == "sign" and record:
             newest = self.newest.get((asked.token, record["curve"]), record)
@@ -134,7 +143,7 @@ class OldShareSigns(Remembering):
             names = ("key_id", "encrypted_share", "secret_store")
             if mine and all(asked.document[name] == record[name] for name in names):
                 asked = asked.with_body(**{name: newest[name] for name in names})
-        return await self.right(asked)
+        return asked
 
 
 class SwapsUsers(Remembering):
@@ -143,16 +152,15 @@ class SwapsUsers(Remembering):
     async def answer(self, asked: Asked) -> Said:
         said = await self.right(asked)
         owner = self.tokens.get(asked.document.get("key_id", ""))
-        return (
-            await self.right(replace(asked, token=owner)) if owner and said.status == 404 else said
-        )
+        if owner and said.status == 404:
+            said = await self.right(replace(asked, token=owner))
+        return said
 
 
 class HighS(Faulty):
     """Half of all libraries, twenty years ago."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if asked.operation == "sign" and said.status == 200:
             data = bytes.fromhex(said.document["signature"])
             if len(data) == 65:
@@ -165,28 +173,26 @@ class HighS(Faulty):
 class SignsSomethingElse(Faulty):
     """Takes the hash for a signed number."""
 
-    async def answer(self, asked: Asked) -> Said:
+    def asks(self, asked: Asked) -> Asked:
         message = asked.document.get("message")
         if asked.operation == "sign" and isinstance(message, str) and message[:1] in "89abcdef":
             asked = asked.with_body(message="00" * (len(message) // 2))
-        return await self.right(asked)
+        return asked
 
 
 class IgnoresPaths(Faulty):
     """A node of before there were child keys: members that it does not know are ignored."""
 
-    async def answer(self, asked: Asked) -> Said:
-        if asked.operation == "sign":
-            members = {n: v for n, v in asked.document.items() if n != "path"}
-            asked = replace(asked, body=json.dumps(members).encode())
-        return await self.right(asked)
+    def asks(self, asked: Asked) -> Asked:
+        members = {n: v for n, v in asked.document.items() if n != "path"}
+        signs = asked.operation == "sign"
+        return replace(asked, body=json.dumps(members).encode()) if signs else asked
 
 
 class GivesPresignaturesBack(Faulty):
     """What was in the request is in the answer, used or not."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         given = asked.document.get("presignatures")
         if asked.operation == "sign" and said.status == 200 and given:
             return Said.of(200, said.document | {"presignatures": given})
@@ -196,19 +202,16 @@ class GivesPresignaturesBack(Faulty):
 class SwapsChainCodes(Faulty):
     """The children of another key with the same public key."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if said.status == 200 and asked.document.get("path", "m") != "m":
-            other = OTHER_KEY["secp256k1"]
-            return Said.of(200, said.document | {"public_key": other})
+            return Said.of(200, said.document | {"public_key": OTHER_KEY["secp256k1"]})
         return said
 
 
 class TellsPasswords(Faulty):
     """A helpful error message."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if asked.operation == "publickey" and said.status == 400:
             return Said.of(400, {"error": f"Invalid password {asked.document['password']}"})
         return said
@@ -217,10 +220,10 @@ class TellsPasswords(Faulty):
 class LogsShares(Faulty):
     """A log line left over from debugging."""
 
-    async def answer(self, asked: Asked) -> Said:
+    def asks(self, asked: Asked) -> Asked:
         if asked.operation == "validate/share":
             logging.getLogger("node").info("validating %s", asked.document.get("encrypted_share"))
-        return await self.right(asked)
+        return asked
 
 
 class ForgetsLock(Faulty):
@@ -250,27 +253,24 @@ class ForgetsLock(Faulty):
 class RecoversAnotherKey(Faulty):
     """A recovery that is a key generation."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if asked.operation == "recover" and said.status == 200:
-            document = said.document
-            return Said.of(200, document | {"public_key": OTHER_KEY[document["curve"]]})
+            other = OTHER_KEY[said.document["curve"]]
+            return Said.of(200, said.document | {"public_key": other})
         return said
 
 
-class TakesExpiredTokens(Remembering):
+class TakesExpiredTokens(Faulty):
     """Checks a token once, and never again."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if said.status == 401 and b"JWT_EXPIRED" in said.body and asked.operation == "key":
             return Said.of(200, {"user_id": "somebody", "keys": []})
         return said
 
 
 class EveryPasswordIsRight(Faulty):
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if asked.operation == "validate/password" and said.status == 200:
             return Said.of(200, {"result": True})
         return said
@@ -279,16 +279,14 @@ class EveryPasswordIsRight(Faulty):
 class PlainHealth(Faulty):
     """Says that it is well, in other words; everything else is right."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         return Said.of(200, "fine") if asked.path == "/" else said
 
 
 class ErrorsOfTheFramework(Faulty):
     """Errors as the web framework makes them."""
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if said.status == 400:
             return Said.of(422, {"detail": [{"msg": "Field required"}]})
         return said
@@ -299,8 +297,7 @@ class AnswersTooLate(Faulty):
 
     late = False
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if self.late and asked.operation in ("generate", "recover"):
             return Said.of(504, {"error": "Gateway Timeout"})
         return said
@@ -313,8 +310,7 @@ class FailedRecoveryForgetsKey(Faulty):
         super().__init__(app)
         self.lost: set[str] = set()
 
-    async def answer(self, asked: Asked) -> Said:
-        said = await self.right(asked)
+    def says(self, asked: Asked, said: Said) -> Said:
         if asked.operation == "recover" and said.status >= 500:
             self.lost.add(asked.token)
         if asked.operation == "key" and asked.token in self.lost and said.status == 200:

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
 
 from mpcsim.errors import Aborted, OnReceipt, Reason
 from mpcsim.protocol import Done, Output, Party
 from mpcsim.protocol.envelope import Envelope
 from mpcsim.testing.scenarios import Scenario
+
+
+def hunting(test: Callable[..., None]) -> Callable[..., None]:
+    """Have Hypothesis find and shrink the same failure every time."""
+    return seed(1)(
+        settings(
+            max_examples=400,
+            deadline=None,
+            database=None,
+            phases=(Phase.generate, Phase.shrink),
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        )(test)
+    )
 
 
 class Around:

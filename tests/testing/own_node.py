@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.ids import ROLES
 from mpcsim.rpc.logs import JsonLines
 from mpcsim.rpc.tokens import TokenIssuer
 from mpcsim.rpc.transport import AsgiTransport, Reply, Transport
@@ -48,20 +48,12 @@ class Cable:
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
-        self.out = False
+        self.down = False
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        token: str | None,
-        body: bytes | None = None,
-        headers: Mapping[str, str] = {},
-    ) -> Reply:
-        if self.out:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
+        if self.down:
             raise Unreachable
-        return await self.inner.request(method, path, token=token, body=body, headers=headers)
+        return await self.inner.request(method, path, **options)
 
     async def close(self) -> None:
         await self.inner.close()
@@ -107,16 +99,10 @@ class OwnNode(AsgiTarget):
         return past.access(found.user_id, found.username, 3600)
 
     def stop(self, part: Part) -> None:
-        if part == "gateway":
-            self.cable.out = True
-        else:
-            self._link(part).down = True
+        self._way_to(part).down = True
 
     def start(self, part: Part) -> None:
-        if part == "gateway":
-            self.cable.out = False
-        else:
-            self._link(part).down = False
+        self._way_to(part).down = False
         self.local.wait(EXPIRY_MS)
 
     def restart(self, part: Part) -> None:
@@ -127,7 +113,7 @@ class OwnNode(AsgiTarget):
             for link, was_down in zip(self.local.gateway.links.values(), down, strict=True):
                 link.down = was_down
         else:
-            self.local.run(_done(self._link(part).node.restart))
+            self.local.run(_done(self._way_to(part).node.restart))
 
     def lose(self, nth: int) -> None:
         self.local.change(self.local.gateway.network.model, [drop(nth=nth)])
@@ -140,8 +126,10 @@ class OwnNode(AsgiTarget):
         super().close()
         shutil.rmtree(self._folder)
 
-    def _link(self, part: Part) -> Any:
-        return self.local.gateway.links[OPERATOR if part == "operator" else INSTITUTION]
+    def _way_to(self, part: Part) -> Any:
+        """The cable to the gateway, or its link to an MPC node."""
+        links = self.local.gateway.links
+        return {"gateway": self.cable, **{ROLES[party]: links[party] for party in links}}[part]
 
 
 async def _done(act: Callable[[], object]) -> None:

@@ -10,32 +10,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcsim import testing
 from mpcsim.errors import UsageError
 from mpcsim.protocol import Done
-from mpcsim.testing import (
-    Answer,
-    ApiRun,
-    BrokenInvariant,
-    Invariant,
-    Order,
-    Profile,
-    Request,
-    check_wallet_service,
-    invariant,
-    machine_for,
-    protocols,
-)
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.protocols import Network, frost_signing, run_over_network, run_protocol
 from tests.testing import own_invariants as own
+from tests.testing.implementations import hunting
 from tests.testing.own_node import OwnNode
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
-HUNT = Profile("hunt", examples=100, steps=12, both_curves=0.0)
+HUNT = testing.Profile("hunt", examples=100, steps=12, both_curves=0.0)
 
 
 # ---------------------------------------------------------------------- services
@@ -43,7 +32,7 @@ HUNT = Profile("hunt", examples=100, steps=12, both_curves=0.0)
 
 def test_a_broken_one_is_told_and_shrunk():
     with OwnNode() as target, pytest.raises(own.no_share_signs_twice.Broken) as caught:
-        check_wallet_service(target, HUNT, seed=9, invariants=[own.no_share_signs_twice])
+        testing.check_wallet_service(target, HUNT, seed=9, invariants=[own.no_share_signs_twice])
     assert str(caught.value).splitlines() == [
         "No share signs twice.",
         "[no_share_signs_twice]",
@@ -76,26 +65,29 @@ def test_a_broken_one_is_told_and_shrunk():
 def test_one_that_holds_is_asked_after_every_step():
     asked = []
 
-    @invariant
-    def present(api: ApiRun) -> str | None:
+    @testing.invariant
+    def present(api: testing.ApiRun) -> str | None:
         asked.append((len(api.story.steps), len(api.exchanged), api.has_key("alice", "ed25519")))
         return None
 
     with OwnNode() as target:
-        api = ApiRun(target, [present])
+        api = testing.ApiRun(target, [present])
         api.sign("alice", "ed25519")  # there is no key: no step
         api.generate("alice", "ed25519")
         api.sign("alice", "ed25519")
         api.sign_twice_at_once("alice", "ed25519")
         assert asked == [(1, 1, True), (2, 2, True), (3, 4, True)]
         assert (api.calls, api.races) == (4, 1)
-        assert check_wallet_service(target, HUNT.with_budget(2), seed=0, invariants=[present]) >= 2
+        assert (
+            testing.check_wallet_service(target, HUNT.with_budget(2), seed=0, invariants=[present])
+            >= 2
+        )
     assert len(asked) > 20
 
 
 def test_a_check_that_trips_has_found_something():
     with OwnNode() as target:
-        api = ApiRun(target, [own.nobody_reads_errors])
+        api = testing.ApiRun(target, [own.nobody_reads_errors])
         with pytest.raises(own.nobody_reads_errors.Broken) as caught:
             api.generate("alice", "ed25519")
     assert caught.value.problem == "the check raised KeyError: 'error'"
@@ -110,8 +102,8 @@ def test_a_check_that_trips_has_found_something():
 
 def test_secrets_are_masked_in_what_it_says():
     with OwnNode() as target:
-        api = ApiRun(target, [own.shares_are_told])
-        with pytest.raises(BrokenInvariant) as caught:
+        api = testing.ApiRun(target, [own.shares_are_told])
+        with pytest.raises(testing.BrokenInvariant) as caught:
             api.generate("alice", "ed25519")
     assert caught.value.problem == "<alice's encrypted_share> was made for <alice's token>"
 
@@ -120,15 +112,7 @@ def test_secrets_are_masked_in_what_it_says():
 
 
 def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
-    @seed(1)
-    @settings(
-        max_examples=400,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
-    )
+    @hunting
     @given(data=st.data())
     def hunt(data):
         scenario = data.draw(wallets.scenarios(secp256k1=False))
@@ -149,7 +133,7 @@ def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
     assert "    from tests.testing.own_invariants import all_or_none" in lines
     assert "        invariants=(all_or_none, )," in lines
     with pytest.raises(own.all_or_none.Broken) as again:
-        exec(caught.value.failure.snippet, dict(vars(protocols)))
+        exec(caught.value.failure.snippet, dict(vars(testing.protocols)))
     assert str(again.value) == str(caught.value)
 
 
@@ -157,48 +141,42 @@ def test_a_broken_one_of_a_protocol_is_told_and_shrunk():
 
 
 def test_the_examples_run():
-    lines = (inspect.getdoc(invariant) or "").splitlines()
+    lines = (inspect.getdoc(testing.invariant) or "").splitlines()
     code = textwrap.dedent("\n".join(line for line in lines if line.startswith(" ") or not line))
-    names: dict[str, Any] = {
-        **vars(protocols),
-        "ApiRun": ApiRun,
-        "Done": Done,
-        "invariant": invariant,
-    }
-    names |= {"order": Order((1, 0)), "faults": (), "scenario": frost_signing(2, 3, (1, 2))}
-    names["check_wallet_service"] = partial(
-        check_wallet_service, profile=HUNT.with_budget(2), seed=0
-    )
+    check = partial(testing.check_wallet_service, profile=HUNT.with_budget(2), seed=0)
+    names: dict[str, Any] = {"ApiRun": testing.ApiRun, "Done": Done, "invariant": testing.invariant}
+    names |= {"order": testing.Order((1, 0)), "faults": (), "scenario": frost_signing(2, 3, (1, 2))}
+    names |= {"check_wallet_service": check} | vars(testing.protocols)
     with OwnNode() as names["target"]:
         exec(code, names)
     found = names["no_nonce_twice"]
-    said = Answer(200, json.dumps({"signature": "ab" * 64}))
+    said = testing.Answer(200, json.dumps({"signature": "ab" * 64}))
     one, other = ({"message": text} for text in ("00", "01"))
-    asked = [(Request("POST", "/v3/wallet/sign", body), said) for body in (one, other)]
+    asked = [(testing.Request("POST", "/v3/wallet/sign", body), said) for body in (one, other)]
     found(SimpleNamespace(exchanged=[asked[0], asked[0]]))
     with pytest.raises(found.Broken, match="signed with the same nonce"):
         found(SimpleNamespace(exchanged=asked))
-    assert isinstance(names["all_or_none"], Invariant)
+    assert isinstance(names["all_or_none"], testing.Invariant)
 
 
 # ---------------------------------------------------------------------- what is none
 
 
-@invariant
+@testing.invariant
 def upside_down(subject: object) -> str | None:
     """Says whether it is right."""
     return True  # type: ignore[return-value]
 
 
 def test_what_is_no_invariant_is_refused():
-    def forgot(api: ApiRun) -> str | None:
+    def forgot(api: testing.ApiRun) -> str | None:
         return "never asked"
 
     scenario, target = frost_signing(2, 3, (1, 3)), object()
     for use in (
-        lambda given: ApiRun(target, given),
-        lambda given: check_wallet_service(target, invariants=given),
-        lambda given: machine_for(target, invariants=given),
+        lambda given: testing.ApiRun(target, given),
+        lambda given: testing.check_wallet_service(target, invariants=given),
+        lambda given: testing.machine_for(target, invariants=given),
         lambda given: run_protocol(scenario, invariants=given),
         lambda given: run_over_network(scenario, Network.mesh((1, 3)), invariants=given),
     ):

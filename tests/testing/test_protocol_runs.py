@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Aborted, InRound, Reason
@@ -17,6 +17,7 @@ from mpcsim.testing.protocol_run import Order, Replay, recorded, run_over_networ
 from mpcsim.testing.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
+from tests.testing.implementations import hunting
 
 EVERY_CHECK = list(HealthCheck)
 
@@ -81,15 +82,7 @@ def test_a_prepared_party_may_wait_for_those_that_gave_up_and_for_nobody_else(ga
 def hunted(mistake: type[implementations.Around]) -> BrokenInvariant:
     """What Hypothesis finds and shrinks."""
 
-    @seed(1)
-    @settings(
-        max_examples=400,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate, Phase.shrink),
-        report_multiple_bugs=False,
-        suppress_health_check=EVERY_CHECK,
-    )
+    @hunting
     @given(data=st.data())
     def hunt(data):
         honest = data.draw(wallets.scenarios(secp256k1=False))

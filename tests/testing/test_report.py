@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +9,7 @@ import pytest
 
 from mpcsim.testing import BrokenInvariant, report, suite
 from mpcsim.testing.target import HttpTarget, without_credentials
-from tests.helpers.repo import ROOT
+from tests.helpers.processes import pytest_with_the_kit
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 
@@ -27,16 +24,14 @@ from tests.testing.own_node import OwnNode
 class Echoes(faulty.Faulty):
     """An error that repeats the request, as web frameworks like to."""
 
-    async def answer(self, asked):
+    def says(self, asked, said):
         print("asked", asked)
         with open("secrets.txt", "a") as file:
-            file.write(asked.token + "\\n")
-        said = await super().answer(asked)
-        if said.status == 200 and asked.operation in ("generate", "recover"):
-            with open("secrets.txt", "a") as file:
-                file.write(said.document["encrypted_share"] + "\\n")
-                file.write(said.document["secret_store"] + "\\n")
-                file.write(asked.document["password"] + "\\n")
+            print(asked.token, file=file)
+            if said.status == 200 and asked.operation in ("generate", "recover"):
+                record = said.document
+                print(record["encrypted_share"], record["secret_store"], sep="\\n", file=file)
+                print(asked.document["password"], file=file)
         if said.status == 400:
             seen = [asked.document, asked.token]
             return faulty.Said.of(422, {"detail": [{"msg": "Field required", "input": seen}]})
@@ -87,16 +82,7 @@ def test_the_kits_own_suite_has_the_same_place_everywhere(tmp_path):
 def pytest_in(folder: Path, *options: str) -> str:
     """What pytest prints with the plugin."""
     (folder / "test_ours.py").write_text(TESTS)
-    command = (sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", *options)
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = pytest_with_the_kit(folder, *options)
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 
@@ -174,9 +160,7 @@ def test_the_whole_traceback_on_demand(tmp_path):
 
 def test_addresses_are_shown_without_credentials():
     address = "http://somebody:secret@127.0.0.1:1"
-    assert (
-        without_credentials(f"--wallet-target={address}")
-        == "--wallet-target=http://...@127.0.0.1:1"
-    )
+    shown = without_credentials(f"--wallet-target={address}")
+    assert shown == "--wallet-target=http://...@127.0.0.1:1"
     with HttpTarget(address, lambda user: "") as target:
         assert "secret" not in target.recipe

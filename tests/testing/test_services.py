@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-import subprocess
-import sys
 import threading
 from contextlib import asynccontextmanager
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -20,12 +17,11 @@ from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service,
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.asgi import LogLines
 from mpcsim.testing.profile import Profile, Progress
-from mpcsim.testing.service import WAITING_S, Answer, Loop, Request, service_of
-from mpcsim.testing.target import (
-    ShowsLogs,
-)
+from mpcsim.testing.service import Answer, Loop, Request, service_of
+from mpcsim.testing.target import ShowsLogs
 from node.local import LocalService
 from tests.helpers import secrecy
+from tests.helpers.processes import pytest_with_the_kit
 from tests.node.harness import running
 from tests.testing import faulty
 from tests.testing.own_node import CHEAP, OwnNode, our_app
@@ -48,8 +44,7 @@ def run_through(target: HttpTarget) -> ApiRun:
 
 
 def test_an_asgi_target():
-    gateway = open_gateway()
-    loud = logging.getLogger("node")
+    gateway, loud = open_gateway(), logging.getLogger("node")
     level = loud.level
     with AsgiTarget(our_app(gateway), gateway.token, loggers=("node",)) as target:
         assert isinstance(target, ShowsLogs)
@@ -126,7 +121,6 @@ def test_clients_that_are_given_are_used():
         answers = service.ask([Request("GET", "/a"), Request("POST", "/b", {})])
         assert [(a.status, a.text) for a in answers] == [(418, "/a"), (418, "/b")], kind
         service.close()
-    assert WAITING_S > 60
     Loop().close()
 
 
@@ -134,19 +128,19 @@ def test_clients_that_are_given_are_used():
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("status", "text", "kind"),
     [
-        Answer(404, '{"detail": "Not Found"}', {"content-type": "application/json"}),
-        Answer(404, '{"error": "x", "code": 7}', {"content-type": "application/json"}),
-        Answer(404, '{"error": 7}', {"content-type": "application/json"}),
-        Answer(404, '{"error": "x"}', {"content-type": "text/plain"}),
-        Answer(404, "", {"content-type": "application/json"}),
-        Answer(418, '{"error": "x"}', {"content-type": "application/json"}),
+        (404, '{"detail": "Not Found"}', "application/json"),
+        (404, '{"error": "x", "code": 7}', "application/json"),
+        (404, '{"error": 7}', "application/json"),
+        (404, '{"error": "x"}', "text/plain"),
+        (404, "", "application/json"),
+        (418, '{"error": "x"}', "application/json"),
     ],
 )
-def test_errors_of_other_forms_are_refused(answer):
+def test_errors_of_other_forms_are_refused(status, text, kind):
     with pytest.raises(checks.error_is_as_specified.Broken):
-        checks.error_is_as_specified(answer)
+        checks.error_is_as_specified(Answer(status, text, {"content-type": kind}))
 
 
 def test_secrets_are_masked():
@@ -182,21 +176,6 @@ def test_secrets_are_found_in_any_form():
 # ---------------------------------------------------------------------- the plugin
 
 
-def pytest_with_plugin(
-    folder: Path, *options: str, **variables: str
-) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", *options)
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize(
     "service", [pytest.param(faulty.Faulty, marks=pytest.mark.soak), faulty.ErrorsOfTheFramework]
 )
@@ -208,14 +187,10 @@ def test_the_plugin(tmp_path, service):
         running(gateway.app, "over a socket") as front,
         running(service(our_app(gateway)), "over a socket") as node,
     ):
-        done = pytest_with_plugin(
+        done = pytest_with_the_kit(
             tmp_path,
-            "--pyargs",
-            "mpcsim.testing.suite",
-            "-k",
-            "any_steps",
+            *("--pyargs", "mpcsim.testing.suite", "-k", "any_steps", "--wallet-seed=5"),
             f"--wallet-examples={2 if right else 50}",
-            "--wallet-seed=5",
             f"--wallet-target={node.client.base_url}",
             f"--wallet-gateway={front.client.base_url}",
             WAAS_API_KEY=credentials.api_key,
@@ -233,12 +208,10 @@ def test_the_plugin(tmp_path, service):
 
 
 def test_the_suite_without_a_target_fails(tmp_path):
-    done = pytest_with_plugin(tmp_path, "--pyargs", "mpcsim.testing.suite")
+    done = pytest_with_the_kit(tmp_path, "--pyargs", "mpcsim.testing.suite")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "5 errors" in done.stdout.splitlines()[-1]
-    assert (
-        "there is nothing to test: give the service's address with --wallet-target" in done.stdout
-    )
+    assert "nothing to test: give the service's address with --wallet-target" in done.stdout
 
 
 def test_a_seed_asks_the_same_again():
@@ -284,25 +257,15 @@ def test_the_options(tmp_path):
         "    assert (wallet_profile.name, wallet_profile.seconds) == ('soak', 7.0)\n"
         "    assert wallet_seed == 3\n"
     )
-    done = pytest_with_plugin(
-        tmp_path,
-        "--wallet-target=http://127.0.0.1:1",
-        "--wallet-tokens=ours:token",
-        "--wallet-profile=soak",
-        "--wallet-seconds=7",
-        "--wallet-seed=3",
-    )
+    options = ("--wallet-profile=soak", "--wallet-seconds=7", "--wallet-seed=3")
+    address = ("--wallet-target=http://127.0.0.1:1", "--wallet-tokens=ours:token")
+    done = pytest_with_the_kit(tmp_path, *options, *address)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-class Options:
-    """Of a pytest that was called with these."""
-
-    def __init__(self, **given: Any) -> None:
-        self.given = given
-
-    def getoption(self, name: str) -> Any:
-        return self.given.get(name.removeprefix("--wallet-"))
+def options(**given: str) -> Any:
+    """The configuration of a pytest that was called with these."""
+    return SimpleNamespace(getoption=lambda name: given.get(name.removeprefix("--wallet-")))
 
 
 def test_options_that_say_too_little(monkeypatch):
@@ -314,5 +277,5 @@ def test_options_that_say_too_little(monkeypatch):
         ({"tokens": "json:nothing"}, "has no attribute 'nothing'"),
     ):
         with pytest.raises(pytest.UsageError, match=message):
-            plugin.tokens_of(Options(**given))
-    assert plugin.tokens_of(Options(tokens="json:dumps"))("alice") == '"alice"'
+            plugin.tokens_of(options(**given))
+    assert plugin.tokens_of(options(tokens="json:dumps"))("alice") == '"alice"'

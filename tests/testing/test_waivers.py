@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,28 +10,17 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
 from mpcsim.testing import service_checks as checks
-from tests.helpers.repo import ROOT
+from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 
 OURS = "as ours does"
 
 
-class OtherErrors(faulty.Faulty):
-    """Errors of another shape, and 422 for what makes no sense."""
-
-    async def answer(self, asked: faulty.Asked) -> faulty.Said:
-        said = await self.right(asked)
-        if said.status == 400:
-            return faulty.Said.of(422, {"title": "no"})
-        return said
-
-
 class NoTokens(faulty.Faulty):
     """Answers of which a step needs more than there is."""
 
-    async def answer(self, asked: faulty.Asked) -> faulty.Said:
-        said = await self.right(asked)
+    def says(self, asked: faulty.Asked, said: faulty.Said) -> faulty.Said:
         return faulty.Said.of(200, {}) if asked.operation.startswith("token") else said
 
 
@@ -60,7 +46,7 @@ def test_an_invariant_that_is_waived_may_be_broken(name: str) -> None:
 
 def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
     reasons = {"error_is_as_specified": OURS, "sign_nonsense/answer_is_as_specified": OURS}
-    with OwnNode(OtherErrors) as target:
+    with OwnNode(faulty.ErrorsOfTheFramework) as target:
         api = ApiRun(target, waivers=reasons)
         api.generate("alice", "ed25519")
         api.sign_nonsense("alice", "ed25519", "no message")
@@ -78,11 +64,8 @@ def test_a_step_that_cannot_go_on_ends_there() -> None:
         api.generate("alice", "ed25519")
         api.key_token("alice", "ed25519")
         api.sign("alice", "ed25519")
-        assert [str(step.call.method) for step in api.story.steps] == [
-            "generate",
-            "key_token",
-            "sign",
-        ]
+        steps = [step.call.method for step in api.story.steps]
+        assert steps == ["generate", "key_token", "sign"]
 
 
 @pytest.mark.parametrize(
@@ -121,26 +104,12 @@ def wallet_target():
 """
 
 
-def suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """The suite against a service whose health is told in other words."""
-    (folder / "test_ours.py").write_text(TESTS)
-    chosen = "health or ed25519 or registered"
-    command = (sys.executable, "-m", "pytest", "-p", "mpcsim.testing.plugin", "-k", chosen)
-    return subprocess.run(
-        [*command, *options],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-
-
 @pytest.mark.soak
 def test_waivers_are_reported(tmp_path: Path) -> None:
     (tmp_path / "waivers.toml").write_text('health = "ours is for people"\nkeys = "later"\n')
-    done = suite(tmp_path, "--wallet-waivers=waivers.toml", "-n1")
+    (tmp_path / "test_ours.py").write_text(TESTS)
+    chosen = ("-k", "health or ed25519 or registered")
+    done = pytest_with_the_kit(tmp_path, *chosen, "--wallet-waivers=waivers.toml", "-n1")
     assert "3 passed" in done.stdout, done.stdout + done.stderr
     said = done.stdout.partition(" wallet service =")[2].splitlines()
     assert "waived: health, needed once: ours is for people" in said

@@ -44,23 +44,10 @@ from mpcsim.protocols.presign.steps import nth
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.rng import Drbg, SeededRng
-from mpcsim.rpc import mail, notices
+from mpcsim.rpc import mail, notices, statements
 from mpcsim.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope
 from mpcsim.rpc.session_keys import _of_call
-from mpcsim.rpc.statements import (
-    Abort,
-    Attested,
-    Held,
-    KeyRecord,
-    LogHead,
-    SealKeyStatement,
-    SignedRecord,
-    Statement,
-    Suspended,
-    Testimony,
-    Vote,
-    shares_hash,
-)
+from mpcsim.rpc.statements import Statement, shares_hash
 from mpcsim.rpc.wire import Occasion, Using
 from mpcsim.runner import results, run
 from mpcsim.sample_keys import keys
@@ -91,6 +78,11 @@ class Use:
 
 def uses(tag: Tag, function: Callable[..., Any], **inputs: Any) -> Use:
     return Use(tag, function, inputs)
+
+
+def each(pair: tuple[Any, Any], *names: str) -> dict[str, Any]:
+    """Inputs that take the same pair of values."""
+    return dict.fromkeys(names, pair)
 
 
 def of_fields(tag: Tag, value: Any, method: str, *without: str, **others: Any) -> Use:
@@ -203,19 +195,13 @@ def notice(pair_secret, to, culprit, **at):
     return notices.seal(pair_secret, Occasion(**at), to, culprit, SeededRng("nonce"))[24:]
 
 
-HEADER = {
-    "protocol": ID,
-    "kind": ID,
-    "sealed": (True, False),
-    "sender": ID,
-    "receiver": ID,
-    "session_id": BYTES,
-}
+HEADER = {"sealed": (True, False), "session_id": BYTES}
+HEADER |= each(ID, "protocol", "kind", "sender", "receiver")
 OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
 OCCURRED = Occasion("u", A, A)
-RECORD = KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
-HEAD = LogHead(1, A)
-HELD = Held(A, A, 0, SignedRecord(RECORD, {}, {}, {}))
+RECORD = statements.KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
+HEAD = statements.LogHead(1, A)
+HELD = statements.Held(A, A, 0, statements.SignedRecord(RECORD, {}, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
 PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}
@@ -230,18 +216,14 @@ USES = [
     uses(
         Tag.RNG_FORK,
         lambda root, number, given: round_rng(Drbg(root), Stub(number=number), given).bytes(32),
-        root=BYTES,
         number=ID,
-        given=BYTES,
+        **each(BYTES, "root", "given"),
     ),
     uses(
         Tag.COMMITMENT,
         lambda sid, who, blinding, one, two: commit(sid, who, blinding, one, two),
-        sid=BYTES,
         who=ID,
-        blinding=BYTES,
-        one=BYTES,
-        two=BYTES,
+        **each(BYTES, "sid", "blinding", "one", "two"),
     ),
     uses(Tag.SCHNORR, schnorr._challenge, sid=BYTES, prover=ID, Y=(P, Q), R=(P, Q)),
     of_fields(
@@ -267,10 +249,9 @@ USES = [
     uses(
         Tag.CONTEXT,
         ecdsa_rounds.context,
-        epoch=BYTES,
         signers=((1, 2), (1, 3)),
-        message_hash=BYTES,
         path=((0,), ()),
+        **each(BYTES, "epoch", "message_hash"),
     ),
     uses(Tag.CONTEXT, frost_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), message=BYTES),
     uses(Tag.CONTEXT, presign_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), count=ID),
@@ -280,12 +261,8 @@ USES = [
         lambda seed, number, me, sid, one, other: hedged_seed(
             seed, Stub(number=number), me, sid, one, other
         ),
-        seed=BYTES,
-        number=ID,
-        me=ID,
-        sid=BYTES,
-        one=BYTES,
-        other=BYTES,
+        **each(BYTES, "seed", "sid", "one", "other"),
+        **each(ID, "number", "me"),
     ),
     uses(Tag.SESSION_CALL, _of_call, verb=(str, "exchange", "activate")[1:], body_hash=BYTES),
     uses(Tag.RECEIVED, received, before=BYTES, kind=(int, str), sender=ID, payload=BYTES),
@@ -295,11 +272,9 @@ USES = [
     uses(
         Tag.PAIR_SECRET,
         lambda transcript, i, j, dh, old: pair_secret(transcript, i, j, dh, old),
-        transcript=BYTES,
-        i=(1, 4),
         j=ID,
-        dh=BYTES,
-        old=BYTES,
+        i=(1, 4),
+        **each(BYTES, "transcript", "dh", "old"),
     ),
     uses(
         Tag.CHANNEL_KEY,
@@ -320,8 +295,7 @@ USES = [
         Tag.ZERO_SHARE,
         lambda group, seed, sid: zero_share(curve(group), 1, {2: seed}, sid),
         group=STORE["curve"],
-        seed=BYTES,
-        sid=BYTES,
+        **each(BYTES, "seed", "sid"),
     ),
     uses(Tag.OT_BASE_POINT, ot_base._hash_point, sid=BYTES, k=ID, branch=(0, 1), r=(P, Q)),
     uses(Tag.OT_BASE_KEY, ot_base._key, sid=BYTES, k=ID, branch=(0, 1), A=(P, Q), shared=(P, Q)),
@@ -341,8 +315,7 @@ USES = [
     uses(
         Tag.OT_EXT_OUTPUT,
         lambda sid, columns: ot_extension._pads(DEFAULT, sid, columns, 1),
-        sid=BYTES,
-        columns=BYTES,
+        **each(BYTES, "sid", "columns"),
     ),
     uses(Tag.MTA_GADGET, lambda sid: ot.gadget(DEFAULT, sid, 4), sid=BYTES),
     uses(Tag.MTA_SESSION, direction_sid, sid=BYTES, sender=ID, receiver=ID),
@@ -357,8 +330,7 @@ USES = [
     uses(
         Tag.CONFIRM,
         lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
-        transcript=BYTES,
-        record=BYTES,
+        **each(BYTES, "transcript", "record"),
     ),
     uses(Tag.PRESIGN, nth, of=BYTES, k=ID),
     uses(
@@ -367,32 +339,28 @@ USES = [
         finisher=ID,
         path=((0,), ()),
         pk=(P, Q),
-        message_hash=BYTES,
-        rho=BYTES,
+        **each(BYTES, "message_hash", "rho"),
         **PRESIGNATURE,
     ),
     uses(
         Tag.RERANDOMISE,
         lambda request, who, rho: shift(request, {who: rho, 7: A}),
-        request=BYTES,
         who=ID,
-        rho=BYTES,
+        **each(BYTES, "request", "rho"),
     ),
     uses(
         Tag.FROST_HEDGE,
         early_hedge,
         auth_keys=PAIRS,
-        session_id=BYTES,
         signers=((1, 2), (1, 3)),
-        message=BYTES,
+        **each(BYTES, "session_id", "message"),
     ),
     uses(
         Tag.FROST_VIEW,
         frost_view,
-        session_id=BYTES,
-        context=BYTES,
         hiding=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
         key=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
+        **each(BYTES, "session_id", "context"),
     ),
     uses(
         Tag.STORED,
@@ -425,50 +393,38 @@ USES = [
         lambda epoch, pair_secret: KeyShare.auth_key(
             Stub(record=Stub(epoch=epoch), peers={2: Stub(pair_secret=pair_secret)}), 2
         ),
-        epoch=BYTES,
-        pair_secret=BYTES,
+        **each(BYTES, "epoch", "pair_secret"),
     ),
     uses(Tag.VAULT_ANSWER, answer_tag, pair_secret=BYTES, sender=ID, session_id=BYTES, mac=BYTES),
     uses(
         Tag.VAULT_PRESIGNATURE,
         presignature_binding,
         user_id=("u", "v"),
-        id=BYTES,
-        key_id=BYTES,
-        signer=ID,
-        boots=({2: BOOT[0]}, {2: BOOT[1]}),
         allowance=BOOT,
-        index=ID,
+        boots=({2: BOOT[0]}, {2: BOOT[1]}),
+        **each(BYTES, "id", "key_id"),
+        **each(ID, "signer", "index"),
     ),
     uses(
         Tag.VAULT_USE,
         lambda key, **use: VaultUse(**use).mac(key),
-        key=BYTES,
-        verb=("open", "sign"),
-        key_id=BYTES,
-        user_id=("u", "v"),
         boot=BOOT,
-        reply_key=BYTES,
-        signer=ID,
-        session_id=BYTES,
-        message=BYTES,
+        verb=("open", "sign"),
+        user_id=("u", "v"),
         first=((A,), (B,)),
         path=((0,), ()),
-        presignatures=ID,
-        using=BYTES,
+        **each(BYTES, "key", "key_id", "reply_key", "session_id", "message", "using"),
+        **each(ID, "signer", "presignatures"),
     ),
     uses(
         Tag.GRANT,
         granted,
-        key=BYTES,
         party=ID,
         boot=BOOT,
         verb=("open", "sign"),
         user_id=("u", "v"),
-        key_id=BYTES,
-        session_id=BYTES,
-        message=BYTES,
         path=((0,), ()),
+        **each(BYTES, "key", "key_id", "session_id", "message"),
     ),
     uses(
         Tag.GRANTED_MESSAGE,
@@ -481,16 +437,14 @@ USES = [
     uses(
         Tag.SUSPENSION,
         lambda pair_secret, key_id: notices._key(pair_secret, replace(OCCURRED, key_id=key_id)),
-        pair_secret=BYTES,
-        key_id=BYTES,
+        **each(BYTES, "pair_secret", "key_id"),
     ),
     uses(Tag.SUSPENSION_NOTICE, notices.digest, notice=BYTES),
     uses(
         Tag.HIDDEN_USE,
         lambda **of: Using(2, A, bytes(16), 0, **of).hidden().hidden,
-        message_hash=BYTES,
         path=((), (1,)),
-        rho=BYTES,
+        **each(BYTES, "message_hash", "rho"),
     ),
     uses(
         Tag.SUSPENSION_TAG,
@@ -500,19 +454,25 @@ USES = [
     ),
     of_fields(
         Tag.VOTE,
-        Vote(RECORD, HEAD, 0),
+        statements.Vote(RECORD, HEAD, 0),
         "digest",
         record=replace(RECORD, number=1),
-        head=LogHead(2, A),
+        head=statements.LogHead(2, A),
         seal_number=1,
     ),
-    of_fields(Tag.ABORT, Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B),
-    of_fields(Tag.SEAL_KEY, SealKeyStatement(2, A, 0), "digest", party=3, seal_key=B, number=1),
-    of_fields(Tag.SUSPENDED, Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
-    of_fields(Tag.ATTESTED, Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)),
+    of_fields(
+        Tag.ABORT, statements.Abort("u", "a", A), "digest", user_id="v", curve_name="b", epoch=B
+    ),
+    of_fields(
+        Tag.SEAL_KEY, statements.SealKeyStatement(2, A, 0), "digest", party=3, seal_key=B, number=1
+    ),
+    of_fields(Tag.SUSPENDED, statements.Suspended(A, A, 0), "digest", epoch=B, notice=B, opened=1),
+    of_fields(
+        Tag.ATTESTED, statements.Attested(2, 1, ()), "digest", party=3, at_ms=2, suspended=(A,)
+    ),
     of_fields(
         Tag.TESTIMONY,
-        Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
+        statements.Testimony(2, BOOT[0], "u", "a", None, None, (), (), 0),
         "digest",
         party=3,
         nonce=BOOT[1],
@@ -558,21 +518,21 @@ def test_every_tag_has_a_row():
 
 
 def test_parts_of_a_key_record_are_in_its_votes():
-    changes = {
-        "chain_code": A,
-        "user_id": "v",
-        "curve_name": "secp256k1",
-        "public_key": B,
-        "epoch": B,
-        "predecessor": B,
-        "number": 1,
-        "shares": B,
-        "identities": PAIRS[1],
-    }
-    assert changes.keys() == {f.name for f in fields(KeyRecord)}
-    votes = [Vote(replace(RECORD, **{name: value}), HEAD, 0) for name, value in changes.items()]
+    changes = {"user_id": "v", "curve_name": "secp256k1", "number": 1, "identities": PAIRS[1]}
+    changes |= dict.fromkeys(("public_key", "epoch", "predecessor", "shares"), B)
+    changes |= {"chain_code": A}
+    assert changes.keys() == {f.name for f in fields(statements.KeyRecord)}
+    votes = [
+        statements.Vote(replace(RECORD, **{name: value}), HEAD, 0)
+        for name, value in changes.items()
+    ]
     digests = {
-        vote.digest() for vote in (*votes, Vote(RECORD, HEAD, 0), Vote(RECORD, LogHead(1, B), 0))
+        vote.digest()
+        for vote in (
+            *votes,
+            statements.Vote(RECORD, HEAD, 0),
+            statements.Vote(RECORD, statements.LogHead(1, B), 0),
+        )
     }
     assert len(digests) == len(changes) + 2
 

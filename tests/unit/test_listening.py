@@ -4,11 +4,9 @@ import asyncio
 import json
 import logging
 import resource
-import selectors
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,7 +14,6 @@ from typing import Any
 
 import pytest
 import uvicorn
-import uvloop
 from uvicorn.server import ServerState
 
 from mpcsim.listening import (
@@ -25,40 +22,21 @@ from mpcsim.listening import (
     ConnectionLimits,
     Connections,
     Limit,
-    listen,
     options,
 )
 from mpcsim.service import open_gateway
 from mpcsim.settings import SettingsError, describe, read
+from mpcsim.sim.run.clock import VirtualLoop
 from node.app import create_app
 from node.settings import Settings
 from tests.node.double import GatewayDouble, WalletDouble
+from tests.node.harness import SETTINGS, running
 
 PATIENCE_S = 30
 CHUNKED = "Transfer-Encoding: chunked"
 LIMITS = ConnectionLimits()
 FEW = replace(LIMITS, connections=8, header_bytes=1024)
 HIGH_WATER = 1 << 16
-
-
-class VirtualSelector(selectors.DefaultSelector):
-    """A selector that never waits: virtual time passes instead."""
-
-    now = 0.0
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        assert timeout is not None, "nothing is left that could happen"
-        self.now += timeout
-        return super().select(0)
-
-
-class VirtualLoop(asyncio.SelectorEventLoop):
-    def __init__(self) -> None:
-        self.clock = VirtualSelector()
-        super().__init__(self.clock)
-
-    def time(self) -> float:
-        return self.clock.now
 
 
 class App:
@@ -210,18 +188,14 @@ def upload(framing: str = "Content-Length: 100", path: str = "/read") -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: here\r\n{framing}\r\n\r\n".encode()
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server()
+def served(limits: ConnectionLimits) -> Iterator[Server]:
+    server = Server(limits)
     yield server
     server.end()
 
 
-@pytest.fixture
-def few() -> Iterator[Server]:
-    server = Server(FEW)
-    yield server
-    server.end()
+server = pytest.fixture(lambda: (yield from served(LIMITS)))
+few = pytest.fixture(lambda: (yield from served(FEW)))
 
 
 # --- headers ------------------------------------------------------------------------------------
@@ -236,8 +210,7 @@ def test_the_length_of_headers(server):
 
 
 @pytest.mark.parametrize(
-    "beginning",
-    [b"GET /", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"],
+    "beginning", [b"GET /", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\nX: ", b"GET / HTTP/1.1\r\n"]
 )
 def test_headers_without_an_end(server, beginning):
     """The client is told, although it goes on sending; all the while others are served."""
@@ -371,10 +344,7 @@ def test_whoever_sends_many_requests_at_once_makes_room(few):
 
 @pytest.mark.parametrize(
     ("more", "limit"),
-    [
-        (b"GET / HTTP/1.1\r\nX: ", Limit.SLOW_HEADER),
-        (upload("Content-Length: 3"), Limit.SLOW_BODY),
-    ],
+    [(b"GET / HTTP/1.1\r\nX: ", Limit.SLOW_HEADER), (upload("Content-Length: 3"), Limit.SLOW_BODY)],
 )
 def test_what_follows_a_request_does_not_cost_its_answer(server, more, limit):
     server.app.go.clear()
@@ -457,13 +427,8 @@ def test_the_log_says_it_and_cannot_be_filled(server, caplog):
 
 
 def test_limits_are_settings():
-    given = {
-        "MAX_CONNECTIONS": "5",
-        "MAX_HEADER_BYTES": "2048",
-        "HEADER_TIMEOUT_S": "1.5",
-        "BODY_TIMEOUT_S": "2",
-        "IDLE_TIMEOUT_S": "3",
-    }
+    given = {"MAX_CONNECTIONS": "5", "MAX_HEADER_BYTES": "2048"}
+    given |= {"HEADER_TIMEOUT_S": "1.5", "BODY_TIMEOUT_S": "2", "IDLE_TIMEOUT_S": "3"}
     assert read(ConnectionLimits, given) == ConnectionLimits(5, 2048, 1.5, 2.0, 3.0)
     assert Settings.from_environment(given).limits == ConnectionLimits(5, 2048, 1.5, 2.0, 3.0)
     for name in given:
@@ -492,42 +457,24 @@ for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
 
 
 @contextmanager
-def serving(app, limits: ConnectionLimits) -> Iterator[tuple[str, int]]:
-    """The application behind a socket, with the options of both servers."""
-    with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, **options(limits)))
-        loop = uvloop.new_event_loop()
-        work = server._serve([listening])  # without signal handlers: not the main thread
-        thread = threading.Thread(target=loop.run_until_complete, args=(work,))
-        thread.start()
-        try:
-            yield listening.getsockname()
-        finally:
-            server.should_exit = True
-            thread.join(PATIENCE_S)
-            assert not thread.is_alive()
-            loop.close()
+def node() -> Iterator[Any]:
+    yield create_app(SETTINGS, GatewayDouble(), WalletDouble())
 
 
 @contextmanager
-def node(limits: ConnectionLimits) -> Iterator[tuple[str, int]]:
-    app = create_app(Settings(waas_api_url="http://gateway"), GatewayDouble(), WalletDouble())
-    with serving(app, limits) as address:
-        yield address
+def gateway() -> Iterator[Any]:
+    with closing(open_gateway()) as opened:
+        yield opened.app
 
 
-@contextmanager
-def gateway(limits: ConnectionLimits) -> Iterator[tuple[str, int]]:
-    with closing(open_gateway()) as opened, serving(opened.app, limits) as address:
-        yield address
-
-
-@pytest.mark.parametrize("start", [node, gateway], ids=lambda start: start.__name__)
-def test_a_client_that_goes_on_sending_gets_its_answer(start):
-    with start(LIMITS) as address, socket.create_connection(address, PATIENCE_S) as connection:
+@pytest.mark.parametrize("opened", [node, gateway], ids=lambda opened: opened.__name__)
+def test_a_client_that_goes_on_sending_gets_its_answer(opened):
+    with opened() as app, running(app, "over a socket") as api:
+        address = ("127.0.0.1", api.client.base_url.port)
+        connection = socket.create_connection(address, PATIENCE_S)
         connection.sendall(b"GET / HTTP/1.1\r\nX: ")
         for _ in range(40):
             connection.sendall(b"x" * 20_000)
         connection.shutdown(socket.SHUT_WR)
-        with connection.makefile("rb") as file:
+        with connection, connection.makefile("rb") as file:
             assert file.read().startswith(b"HTTP/1.1 431 ")

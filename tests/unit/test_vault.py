@@ -14,38 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl.public import Box, PrivateKey, PublicKey, SealedBox
 
+from mpcsim import vault
 from mpcsim.encoding import NO_CONTEXT
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.rng import SeededRng, SystemRng
-from mpcsim.vault import (
-    INTERACTIVE,
-    Argon2Cost,
-    EncryptedShare,
-    MalformedVault,
-    PresignatureHeader,
-    ReplyKey,
-    SealedPresignature,
-    SealKey,
-    SecretStore,
-    VaultError,
-    VaultKey,
-    WrongKey,
-    halves,
-    new_salt,
-    open_presignature,
-    open_share,
-    password_key,
-    password_matches,
-    rewrap_half,
-    seal_presignature,
-    seal_share,
-    sealing,
-)
+from mpcsim.vault import halves, sealing
 from tests.helpers.tiers import examples
 
-CHEAP = Argon2Cost(operations=1, memory_kib=8)
-SECRETS = {j: SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
+CHEAP = vault.Argon2Cost(operations=1, memory_kib=8)
+SECRETS = {j: vault.SealKey.fresh(SeededRng(f"seal key of node {j}")) for j in MPC_NODES}
 NODE_KEYS = {j: secret.public for j, secret in SECRETS.items()}
 AUTH_KEYS = {j: SeededRng(f"authentication key of node {j}").bytes(32) for j in MPC_NODES}
 IDENTITIES = {j: SeededRng(f"identity of node {j}").bytes(32) for j in MPC_NODES}
@@ -68,14 +46,22 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
         **changes,
     }
     if "pw_key" not in arguments:
-        arguments["pw_key"] = password_key(password, arguments["salt"], arguments["cost"])
-    return seal_share(share, **arguments)
+        arguments["pw_key"] = vault.password_key(password, arguments["salt"], arguments["cost"])
+    return vault.seal_share(share, **arguments)
+
+
+def made(*seed, **changes) -> tuple[str, vault.SecretStore]:
+    """The encrypted share, and the secret store as it is read."""
+    encrypted, packed = sealed(*seed, **changes)
+    return encrypted, vault.SecretStore.from_text(packed)
 
 
 def rewrap(half, me, *, key_id=KEY_ID, user_id=USER, reply_key=NODE_KEYS[OPERATOR]):
     """The half as MPC node ``me`` passes it on."""
     names = {"key_id": key_id, "user_id": user_id}
-    return rewrap_half(half, SECRETS[me], me=me, reply_key=reply_key, rng=SystemRng(), **names)
+    return vault.rewrap_half(
+        half, SECRETS[me], me=me, reply_key=reply_key, rng=SystemRng(), **names
+    )
 
 
 def rewrapped(store, reply, **names):
@@ -83,14 +69,14 @@ def rewrapped(store, reply, **names):
     return {j: rewrap(store.halves[j], j, reply_key=reply.public, **names) for j in MPC_NODES}
 
 
-def unlocked(store, **changes) -> VaultKey:
+def unlocked(store, **changes) -> vault.VaultKey:
     """The store opened by way of both MPC nodes."""
-    reply = ReplyKey(SystemRng())
+    reply = vault.ReplyKey(SystemRng())
     return reply.combine(rewrapped(store, reply, **changes), NODE_KEYS)
 
 
-def unsealed(encrypted: str, store: SecretStore, key: VaultKey, user_id: str) -> bytes:
-    return open_share(EncryptedShare.from_text(encrypted), store, key, user_id)
+def unsealed(encrypted: str, store: vault.SecretStore, key: vault.VaultKey, user_id: str) -> bytes:
+    return vault.open_share(vault.EncryptedShare.from_text(encrypted), store, key, user_id)
 
 
 def raw(text: str) -> bytes:
@@ -105,6 +91,12 @@ def bit_flips(data: bytes):
     for i in range(len(data)):
         for bit in range(8):
             yield data[:i] + bytes([data[i] ^ (1 << bit)]) + data[i + 1 :]
+
+
+def in_transit() -> tuple[vault.SecretStore, vault.ReplyKey, dict[int, bytes]]:
+    """A store, and its halves on their way to whoever has the reply key."""
+    store, reply = made()[1], vault.ReplyKey(SystemRng())
+    return store, reply, rewrapped(store, reply)
 
 
 # --- what is sealed opens -----------------------------------------------------------------------
@@ -122,13 +114,13 @@ def test_round_trip(share, password, user_id, key_id, curve):
     encrypted, packed = sealed(
         share=share, password=password, user_id=user_id, key_id=key_id, curve=curve
     )
-    store = SecretStore.from_text(packed)
+    store = vault.SecretStore.from_text(packed)
     assert store.to_text() == packed
     assert (store.key_id, store.curve, store.cost) == (key_id, curve, CHEAP)
     with unlocked(store, user_id=user_id) as key:
         assert unsealed(encrypted, store, key, user_id) == share
-        assert password_matches(store, key, password)
-        assert not password_matches(store, key, password + "x")
+        assert vault.password_matches(store, key, password)
+        assert not vault.password_matches(store, key, password + "x")
 
 
 COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
@@ -136,25 +128,27 @@ COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
 
 def test_a_password_is_one_however_its_letters_are_spelt():
     for word, twin in [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)]:
-        store = SecretStore.from_text(sealed(password=word)[1])
-        assert password_matches(store, unlocked(store), twin)
-        assert not password_matches(store, unlocked(store), "cafe")
+        store = vault.SecretStore.from_text(sealed(password=word)[1])
+        assert vault.password_matches(store, unlocked(store), twin)
+        assert not vault.password_matches(store, unlocked(store), "cafe")
 
 
 def test_a_password_is_otherwise_taken_as_it_is():
     salt = bytes(16)
-    assert password_key("a\0b", salt, CHEAP) != password_key("a", salt, CHEAP)
-    assert password_key("a ", salt, CHEAP) != password_key("a", salt, CHEAP)
-    assert password_key("\u2126", salt, CHEAP) == password_key("\u03a9", salt, CHEAP), (
+    assert vault.password_key("a\0b", salt, CHEAP) != vault.password_key("a", salt, CHEAP)
+    assert vault.password_key("a ", salt, CHEAP) != vault.password_key("a", salt, CHEAP)
+    assert vault.password_key("\u2126", salt, CHEAP) == vault.password_key("\u03a9", salt, CHEAP), (
         "canonically the same"
     )
-    assert password_key("\ufb01", salt, CHEAP) != password_key("fi", salt, CHEAP), "only compatible"
+    assert vault.password_key("\ufb01", salt, CHEAP) != vault.password_key("fi", salt, CHEAP), (
+        "only compatible"
+    )
 
 
 def test_all_randomness_is_injected():
     assert sealed("same") == sealed("same")
-    assert new_salt(SeededRng("same")) == new_salt(SeededRng("same"))
-    one, two = (SecretStore.from_text(sealed(seed)[1]) for seed in ("one", "two"))
+    assert vault.new_salt(SeededRng("same")) == vault.new_salt(SeededRng("same"))
+    one, two = (vault.SecretStore.from_text(sealed(seed)[1]) for seed in ("one", "two"))
     assert one.confirmation != two.confirmation
     boxes = [half for store in (one, two) for half in store.halves.values()]
     assert len({box[:32] for box in boxes}) == 4, "an ephemeral key was used twice"
@@ -178,10 +172,12 @@ def hkdf(secret: bytes, info: bytes) -> bytes:
     return first + hmac.digest(prk, first + info + b"\2", "sha256")
 
 
-@pytest.mark.parametrize("cost", [CHEAP, INTERACTIVE], ids=["cheap", "interactive"])
+@pytest.mark.parametrize("cost", [CHEAP, vault.INTERACTIVE], ids=["cheap", "interactive"])
 def test_recomputed_from_the_strings_alone(cost):
-    salt = new_salt(SystemRng())
-    encrypted, packed = sealed(salt=salt, cost=cost, pw_key=password_key(PASSWORD, salt, cost))
+    salt = vault.new_salt(SystemRng())
+    encrypted, packed = sealed(
+        salt=salt, cost=cost, pw_key=vault.password_key(PASSWORD, salt, cost)
+    )
     data = raw(packed)
 
     # version, key id, curve, salt, operations, memory, confirmation, two numbered halves,
@@ -234,18 +230,17 @@ def test_recomputed_from_the_strings_alone(cost):
 
 
 def test_every_changed_bit_of_the_share():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     key = unlocked(store)
     for changed in bit_flips(raw(encrypted)):
-        with pytest.raises(VaultError) as caught:
+        with pytest.raises(vault.VaultError) as caught:
             unsealed(text(changed), store, key, USER)
-        assert caught.type is (WrongKey if changed[0] == 1 else MalformedVault)
+        assert caught.type is (vault.WrongKey if changed[0] == 1 else vault.MalformedVault)
 
 
 def test_every_changed_bit_of_the_store(monkeypatch):
     encrypted, packed = sealed()
-    intact = SecretStore.from_text(packed)
+    intact = vault.SecretStore.from_text(packed)
     key = unlocked(intact)
     monkeypatch.setattr(
         sealing, "password_key", lambda *_, **__: pytest.fail("Argon2id on an altered store")
@@ -253,20 +248,20 @@ def test_every_changed_bit_of_the_store(monkeypatch):
     outcomes = Counter()
     for changed in bit_flips(raw(packed)):
         try:
-            store = SecretStore.from_text(text(changed))
-        except MalformedVault:
+            store = vault.SecretStore.from_text(text(changed))
+        except vault.MalformedVault:
             outcomes["malformed"] += 1
             continue
         if store.halves != intact.halves:
             outcomes["half"] += 1
-            with pytest.raises(WrongKey, match="does not open"):
+            with pytest.raises(vault.WrongKey, match="does not open"):
                 unlocked(store)
         else:
             outcomes["public part"] += 1
-            with pytest.raises(WrongKey, match="altered"):
+            with pytest.raises(vault.WrongKey, match="altered"):
                 unsealed(encrypted, store, key, USER)
-            with pytest.raises(WrongKey, match="altered"):
-                password_matches(store, key, PASSWORD)
+            with pytest.raises(vault.WrongKey, match="altered"):
+                vault.password_matches(store, key, PASSWORD)
     assert outcomes["half"] == 2 * 144 * 8
     # all of key id, salt, confirmation, authentication keys and identities, and whatever leaves
     # the cost in range
@@ -279,12 +274,12 @@ def test_a_store_has_one_spelling():
     packed = raw(sealed()[1])
     for at in range(len(packed) + 1):
         for more in (b"\0", b"\1", bytes(2), bytes(4)):
-            with suppress(MalformedVault):
+            with suppress(vault.MalformedVault):
                 twin = text(packed[:at] + more + packed[at:])
-                assert SecretStore.from_text(twin).to_text() == twin
+                assert vault.SecretStore.from_text(twin).to_text() == twin
     for twin in (b"\1" + packed[1:391], b"\1" + packed[1:391] + bytes(2)):
-        with pytest.raises(MalformedVault):
-            SecretStore.from_text(text(twin))
+        with pytest.raises(vault.MalformedVault):
+            vault.SecretStore.from_text(text(twin))
 
 
 ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
@@ -312,10 +307,10 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 )
 def test_malformed_text(which, spoil, reason):
     name, read = [
-        ("encrypted_share", EncryptedShare.from_text),
-        ("secret_store", SecretStore.from_text),
+        ("encrypted_share", vault.EncryptedShare.from_text),
+        ("secret_store", vault.SecretStore.from_text),
     ][which]
-    with pytest.raises(MalformedVault, match=rf"^{name}: .*({reason})"):
+    with pytest.raises(vault.MalformedVault, match=rf"^{name}: .*({reason})"):
         read(spoil(sealed("malformed")[which]))
 
 
@@ -325,17 +320,17 @@ def test_one_spelling_only(length, spellings):
     encrypted, _ = sealed(share=bytes(length))
     twins = [encrypted[:-1] + c for c in ALPHABET if raw(encrypted[:-1] + c) == raw(encrypted)]
     assert len(twins) == spellings
-    assert EncryptedShare.from_text(encrypted).to_text() == encrypted
+    assert vault.EncryptedShare.from_text(encrypted).to_text() == encrypted
     for twin in set(twins) - {encrypted}:
-        with pytest.raises(MalformedVault, match="base64"):
-            EncryptedShare.from_text(twin)
+        with pytest.raises(vault.MalformedVault, match="base64"):
+            vault.EncryptedShare.from_text(twin)
 
 
 def test_shortest_encrypted_share():
     shortest, _ = sealed(share=b"x")
-    assert EncryptedShare.from_text(shortest).to_text() == shortest
-    with pytest.raises(MalformedVault, match="too short"):
-        EncryptedShare.from_text(text(raw(shortest)[:-1]))
+    assert vault.EncryptedShare.from_text(shortest).to_text() == shortest
+    with pytest.raises(vault.MalformedVault, match="too short"):
+        vault.EncryptedShare.from_text(text(raw(shortest)[:-1]))
 
 
 def spoilt_stores():
@@ -369,31 +364,30 @@ def spoilt_stores():
 
 @pytest.mark.parametrize(("data", "reason"), list(spoilt_stores()), ids=lambda v: str(v)[:30])
 def test_malformed_stores(data, reason):
-    with pytest.raises(MalformedVault, match=reason):
-        SecretStore.from_text(text(data))
+    with pytest.raises(vault.MalformedVault, match=reason):
+        vault.SecretStore.from_text(text(data))
 
 
 def test_cost_bounds():
     for operations, memory in [(0, 8), (5, 8), (-1, 8), (1, 7), (1, 2**18 + 1), (1, 0)]:
         with pytest.raises(UsageError):
-            Argon2Cost(operations, memory)
-    assert (INTERACTIVE.operations, INTERACTIVE.memory_kib) == (2, 65536)
+            vault.Argon2Cost(operations, memory)
+    assert (vault.INTERACTIVE.operations, vault.INTERACTIVE.memory_kib) == (2, 65536)
 
 
 @pytest.mark.parametrize("member", ["auth_keys", "identities"])
 def test_exchanged_keys_of_the_mpc_nodes(member):
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     operator, institution = getattr(store, member).values()
     swapped = replace(store, **{member: {OPERATOR: institution, INSTITUTION: operator}})
-    with unlocked(store) as key, pytest.raises(WrongKey, match="altered"):
+    with unlocked(store) as key, pytest.raises(vault.WrongKey, match="altered"):
         unsealed(encrypted, swapped, key, USER)
 
 
 # --- halves -------------------------------------------------------------------------------------
 
 
-def plain_half(store: SecretStore, node) -> bytes:
+def plain_half(store: vault.SecretStore, node) -> bytes:
     opened = nacl.bindings.crypto_box_seal_open(
         store.halves[node], NODE_KEYS[node], SECRETS[node].secret
     )
@@ -401,10 +395,9 @@ def plain_half(store: SecretStore, node) -> bytes:
 
 
 def test_no_string_holds_the_secret():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     key = unlocked(store)
-    visible = raw(encrypted) + raw(packed)
+    visible = raw(encrypted) + raw(store.to_text())
     for secret in (key.secret[:32], key.secret[32:], SHARE, PASSWORD.encode()):
         assert bytes(secret) not in visible
     for j in MPC_NODES:
@@ -412,27 +405,26 @@ def test_no_string_holds_the_secret():
 
 
 def test_swapped_halves():
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: store.halves[OPERATOR]}
-    with pytest.raises(WrongKey, match="does not open"):
+    with pytest.raises(vault.WrongKey, match="does not open"):
         unlocked(replace(store, halves=swapped))
 
 
 def test_a_half_is_bound_to_its_role():
     """Even if both nodes had the same seal key."""
     same = dict.fromkeys(MPC_NODES, NODE_KEYS[OPERATOR])
-    store = SecretStore.from_text(sealed(node_keys=same)[1])
+    store = vault.SecretStore.from_text(sealed(node_keys=same)[1])
     assert rewrap(store.halves[OPERATOR], OPERATOR)
-    with pytest.raises(WrongKey, match="belongs to another"):
+    with pytest.raises(vault.WrongKey, match="belongs to another"):
         rewrap(store.halves[INSTITUTION], OPERATOR)
 
 
 def test_another_user():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
-    with pytest.raises(WrongKey, match="belongs to another key, user or node"):
+    encrypted, store = made()
+    with pytest.raises(vault.WrongKey, match="belongs to another key, user or node"):
         unlocked(store, user_id="user-8")
-    with pytest.raises(WrongKey, match="does not open with this secret_store"):
+    with pytest.raises(vault.WrongKey, match="does not open with this secret_store"):
         unsealed(encrypted, store, unlocked(store), "user-8")
 
 
@@ -440,18 +432,16 @@ def test_another_user():
 
 
 def test_a_reply_opens_for_its_request_only():
-    store = SecretStore.from_text(sealed()[1])
-    reply, other = ReplyKey(SystemRng()), ReplyKey(SystemRng())
+    store = made()[1]
+    reply, other = vault.ReplyKey(SystemRng()), vault.ReplyKey(SystemRng())
     wrapped = rewrapped(store, reply)
     assert reply.combine(wrapped, NODE_KEYS).secret == unlocked(store).secret
-    with pytest.raises(WrongKey, match="operator's half"):
+    with pytest.raises(vault.WrongKey, match="operator's half"):
         other.combine(wrapped, NODE_KEYS)
 
 
 def test_a_reply_is_authenticated_by_its_node():
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     forger = Box(PrivateKey.generate(), PublicKey(reply.public))
     forged = bytes(forger.encrypt(bytes(64)))
     assert len(forged) == len(wrapped[INSTITUTION])
@@ -462,19 +452,19 @@ def test_a_reply_is_authenticated_by_its_node():
         {OPERATOR: wrapped[OPERATOR]},
         {},
     ]:
-        with pytest.raises(WrongKey, match="did not arrive intact"):
+        with pytest.raises(vault.WrongKey, match="did not arrive intact"):
             reply.combine(bad, NODE_KEYS)
     for changed in bit_flips(wrapped[INSTITUTION]):
-        with pytest.raises(WrongKey, match="institution's half"):
+        with pytest.raises(vault.WrongKey, match="institution's half"):
             reply.combine({**wrapped, INSTITUTION: changed}, NODE_KEYS)
     for length in range(len(wrapped[INSTITUTION])):
-        with pytest.raises(WrongKey, match="institution's half"):
+        with pytest.raises(vault.WrongKey, match="institution's half"):
             reply.combine({**wrapped, INSTITUTION: wrapped[INSTITUTION][:length]}, NODE_KEYS)
 
 
 def test_a_reply_of_another_length():
     """From the right node, for the right request."""
-    reply = ReplyKey(SystemRng())
+    reply = vault.ReplyKey(SystemRng())
     for length in (0, 63, 65, 96):
         wrapped = {
             j: bytes(
@@ -482,18 +472,16 @@ def test_a_reply_of_another_length():
             )
             for j in MPC_NODES
         }
-        with pytest.raises(WrongKey, match="did not arrive intact"):
+        with pytest.raises(vault.WrongKey, match="did not arrive intact"):
             reply.combine(wrapped, NODE_KEYS)
 
 
 def test_a_reply_needs_the_keys_of_both_nodes():
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     with pytest.raises(UsageError):
         reply.combine(wrapped, {OPERATOR: NODE_KEYS[OPERATOR]})
     for bad in (bytes(32), b"", bytes(31)):
-        with pytest.raises(WrongKey):
+        with pytest.raises(vault.WrongKey):
             reply.combine(wrapped, {**NODE_KEYS, OPERATOR: bad})
 
 
@@ -503,14 +491,14 @@ LOW_ORDER = [bytes(32), b"\1" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f"
 
 @pytest.mark.parametrize("reply_key", [*LOW_ORDER, b"", bytes(31), bytes(33)])
 def test_unusable_reply_keys(reply_key):
-    store = SecretStore.from_text(sealed()[1])
-    with pytest.raises(MalformedVault, match="reply key"):
+    store = made()[1]
+    with pytest.raises(vault.MalformedVault, match="reply key"):
         rewrap(store.halves[OPERATOR], OPERATOR, reply_key=reply_key)
 
 
 @pytest.mark.parametrize("length", [0, 1, 47, 48, 143, 145, 1024])
 def test_halves_of_another_length(length):
-    with pytest.raises(MalformedVault, match=f"half of {length} bytes"):
+    with pytest.raises(vault.MalformedVault, match=f"half of {length} bytes"):
         rewrap(bytes(length), OPERATOR)
 
 
@@ -547,15 +535,14 @@ def test_sealing_refuses(changes, reason):
 
 
 def test_reprs_and_errors_show_no_secret():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
-    reply = ReplyKey(SystemRng())
+    encrypted, store = made()
+    reply = vault.ReplyKey(SystemRng())
     key = unlocked(store)
     assert repr(key) == "VaultKey(<redacted>)"
     assert repr(store) == f"SecretStore<ed25519, key {KEY_ID}, sealed>"  # no authentication keys
     assert repr(reply) == f"ReplyKey(public={reply.public.hex()})"
-    with pytest.raises(WrongKey) as caught:
-        unsealed(encrypted, store, VaultKey(bytearray(64)), USER)
+    with pytest.raises(vault.WrongKey) as caught:
+        unsealed(encrypted, store, vault.VaultKey(bytearray(64)), USER)
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
     assert str(caught.value) == "secret_store was altered, or its halves do not belong together"
 
@@ -564,16 +551,15 @@ def test_reprs_and_errors_show_no_secret():
 
 
 def test_a_key_is_wiped_at_the_end_of_its_block():
-    encrypted, packed = sealed()
-    store = SecretStore.from_text(packed)
+    encrypted, store = made()
     with unlocked(store) as key:
         secret = key.secret
         assert any(secret)
     assert secret == bytes(64)
-    with pytest.raises(WrongKey):
+    with pytest.raises(vault.WrongKey):
         unsealed(encrypted, store, key, USER)
-    with pytest.raises(WrongKey):
-        password_matches(store, key, PASSWORD)
+    with pytest.raises(vault.WrongKey):
+        vault.password_matches(store, key, PASSWORD)
     with pytest.raises(LookupError), unlocked(store) as key:
         raise LookupError
     assert key.secret == bytes(64)
@@ -597,24 +583,24 @@ def recorded(monkeypatch, module, name):
 
 
 def test_a_candidate_is_wiped(monkeypatch):
-    store = SecretStore.from_text(sealed()[1])
+    store = made()[1]
     key = unlocked(store)
     before = bytes(key.secret)
     candidates = recorded(monkeypatch, sealing, "password_key")
-    assert password_matches(store, key, PASSWORD)
-    assert not password_matches(store, key, "wrong")
+    assert vault.password_matches(store, key, PASSWORD)
+    assert not vault.password_matches(store, key, "wrong")
     assert candidates == [bytes(32)] * 2
     assert key.secret == before
 
 
 def test_sealing_wipes_its_copy_and_leaves_the_callers(monkeypatch):
     secrets = recorded(monkeypatch, sealing, "seal_halves")
-    pw_key = password_key(PASSWORD, SALT, CHEAP)
+    pw_key = vault.password_key(PASSWORD, SALT, CHEAP)
     sealed(pw_key=pw_key)
     with pytest.raises(UsageError):
         sealed(pw_key=pw_key, key_id="no hex")
     assert secrets == [bytes(64)] * 2
-    assert pw_key == password_key(PASSWORD, SALT, CHEAP)
+    assert pw_key == vault.password_key(PASSWORD, SALT, CHEAP)
 
 
 def test_sealing_makes_no_copy_of_the_passwords_key_that_stays(monkeypatch):
@@ -628,41 +614,39 @@ def test_sealing_makes_no_copy_of_the_passwords_key_that_stays(monkeypatch):
 
 
 def test_a_failed_combine_is_wiped(monkeypatch):
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    wrapped = rewrapped(store, reply)
+    _, reply, wrapped = in_transit()
     targets = recorded(monkeypatch, halves, "_xor")
-    with pytest.raises(WrongKey):
+    with pytest.raises(vault.WrongKey):
         reply.combine({OPERATOR: wrapped[OPERATOR]}, NODE_KEYS)
     assert targets == [bytes(64)]
 
 
 def test_a_reply_key_prepares_for_the_nodes_it_is_told_of():
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
-    strangers = {j: SealKey.fresh(SystemRng()).public for j in MPC_NODES}
+    store = made()[1]
+    reply = vault.ReplyKey(SystemRng())
+    strangers = {j: vault.SealKey.fresh(SystemRng()).public for j in MPC_NODES}
     reply.prepare(strangers)  # the nodes' keys have changed since, perhaps
     reply.prepare(NODE_KEYS)
     wrapped = rewrapped(store, reply)
-    with pytest.raises(WrongKey):
+    with pytest.raises(vault.WrongKey):
         reply.combine(wrapped, strangers)
     assert reply.combine(wrapped, NODE_KEYS).secret == unlocked(store).secret
 
 
 @pytest.mark.parametrize("unusable", LOW_ORDER)
 def test_a_node_key_of_low_order_prepares_nothing(unusable):
-    store = SecretStore.from_text(sealed()[1])
-    reply = ReplyKey(SystemRng())
+    store = made()[1]
+    reply = vault.ReplyKey(SystemRng())
     keys = {**NODE_KEYS, INSTITUTION: unusable}
     reply.prepare(keys)
-    with pytest.raises(WrongKey, match="institution"):
+    with pytest.raises(vault.WrongKey, match="institution"):
         reply.combine(rewrapped(store, reply), keys)
 
 
 def test_the_encoding_has_a_fixed_size():
     """Nothing in a store's length depends on user or password."""
     sizes = {
-        len(SecretStore.from_text(sealed(password=p, user_id=u)[1]).encode(NO_CONTEXT))
+        len(vault.SecretStore.from_text(sealed(password=p, user_id=u)[1]).encode(NO_CONTEXT))
         for p in ("", "long" * 100)
         for u in ("", "someone" * 10)
     }
@@ -670,9 +654,9 @@ def test_the_encoding_has_a_fixed_size():
 
 
 def test_malformed_presignatures():
-    header = PresignatureHeader(bytes(32), bytes(32), 2, {}, bytes(16), 0)
-    good = seal_presignature(b"part", header, bytes(32), USER, SystemRng())
-    assert SealedPresignature.from_text(good.to_text()) == good
+    header = vault.PresignatureHeader(bytes(32), bytes(32), 2, {}, bytes(16), 0)
+    good = vault.seal_presignature(b"part", header, bytes(32), USER, SystemRng())
+    assert vault.SealedPresignature.from_text(good.to_text()) == good
     assert repr(good) == f"SealedPresignature<{bytes(32).hex()}, sealed>"
     data = raw(good.to_text())
     for bad, reason in (
@@ -683,13 +667,13 @@ def test_malformed_presignatures():
         (bytes(4096), "presignature: more than 2048 bytes"),
         (raw(replace(good, ciphertext=bytes(15)).to_text()), "presignature: too short"),
     ):
-        with pytest.raises(MalformedVault, match=reason):
-            SealedPresignature.from_text(text(bad))
-    assert open_presignature(good, bytes(32), USER) == b"part"
+        with pytest.raises(vault.MalformedVault, match=reason):
+            vault.SealedPresignature.from_text(text(bad))
+    assert vault.open_presignature(good, bytes(32), USER) == b"part"
     for changed in (
         replace(good, nonce=bytes(24)),
         replace(good, header=replace(header, index=1)),
         replace(good, ciphertext=good.ciphertext[:-1]),
     ):
-        with pytest.raises(WrongKey):
-            open_presignature(changed, bytes(32), USER)
+        with pytest.raises(vault.WrongKey):
+            vault.open_presignature(changed, bytes(32), USER)

@@ -5,16 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.vault import (
-    EncryptedShare,
-    SealedPresignature,
-    WrongKey,
-    open_presignature,
-    open_share,
-    presignatures,
-    seal_presignature,
-    sealing,
-)
+from mpcsim import vault
+from mpcsim.vault import presignatures, sealing
 from mpcsim.vault.strings import KEY_BYTES, NONCE_BYTES
 from tests.helpers.drawn import Drawn
 from tests.helpers.vectors import load
@@ -38,18 +30,18 @@ def test_xchacha20_poly1305_wycheproof(monkeypatch):
                     module, "_associated_data", lambda *bound, associated=associated: associated
                 )
             store = SimpleNamespace(key_id="", curve="")
-            share = EncryptedShare(nonce, ciphertext + tag)
-            presignature = SealedPresignature(None, nonce, ciphertext + tag)
+            share = vault.EncryptedShare(nonce, ciphertext + tag)
+            presignature = vault.SealedPresignature(None, nonce, ciphertext + tag)
             if case["result"] == "valid":
-                assert open_share(share, store, None, "") == message, case["tcId"]
-                assert open_presignature(presignature, key, "") == message, case["tcId"]
-                again = seal_presignature(message, None, key, "", Drawn(NONCE_BYTES, [nonce]))
+                assert vault.open_share(share, store, None, "") == message, case["tcId"]
+                assert vault.open_presignature(presignature, key, "") == message, case["tcId"]
+                again = vault.seal_presignature(message, None, key, "", Drawn(NONCE_BYTES, [nonce]))
                 assert again == presignature, case["tcId"]
             else:
-                with pytest.raises(WrongKey):
-                    open_share(share, store, None, "")
-                with pytest.raises(WrongKey):
-                    open_presignature(presignature, key, "")
+                with pytest.raises(vault.WrongKey):
+                    vault.open_share(share, store, None, "")
+                with pytest.raises(vault.WrongKey):
+                    vault.open_presignature(presignature, key, "")
             checked[case["result"]] += 1
     assert checked == {"valid": 246, "invalid": 60, "another size": 9}
     assert checked.total() == document["numberOfTests"]

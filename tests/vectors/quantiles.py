@@ -20,22 +20,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = [
-    "COUNT",
-    "LEVELS",
-    "Comparison",
-    "Distribution",
-    "Reference",
-    "compare",
-    "load",
-    "rank",
-    "relative_mean",
-    "rows",
-    "save",
-    "summary",
-    "wasserstein",
-]
-
 COUNT: Final = 2001
 LEVELS: Final = (np.arange(COUNT) + 0.5) / COUNT
 
@@ -107,6 +91,15 @@ def save(path: Path, parameters: Mapping[str, object], columns: Mapping[str, Dis
         out.write(",".join((f"{level:.6f}", *figures)) + "\n")
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
         packed.write(out.getvalue().encode())
+
+
+def save_measured(path: Path, parameters: Mapping[str, object], dirty: Times, clean: Times) -> None:
+    """Write the times of first and second exchanges, and of second ones after a clean first one."""
+    times = {"first": dirty[:, 0], "second": dirty[:, 1], "clean": clean[:, 1]}
+    columns = {name: summary(samples) for name, samples in times.items()}
+    save(path, parameters, columns)
+    means = ", ".join(f"{name} {column.mean:.1f} ms" for name, column in columns.items())
+    print(f"{path.name}: {means}", flush=True)
 
 
 def load(path: Path) -> Reference:

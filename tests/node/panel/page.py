@@ -21,16 +21,8 @@ class Page(page.Page):
         self.chrome = chrome
         self.panel = panel
         self._told = self._state()
-        html = folder / "page.html"
-        parts = {
-            "ground": "#111" if dark else "#fff",
-            "css": (STATIC / "panel.css").read_text(encoding="utf-8"),
-            "state": page._script(self._told),
-            "esm": page._script((STATIC / "panel.js").read_text(encoding="utf-8")),
-        }
-        html.write_text(page.PAGE % parts, encoding="utf-8")
-        chrome.get(html.as_uri())
-        self.until(lambda: self.run("return window.ready === true"))
+        files = [(STATIC / name).read_text(encoding="utf-8") for name in ("panel.css", "panel.js")]
+        self.open(folder / "page.html", *files, dark=dark)
 
     def answer(self) -> int:
         """Let Python carry out what the page has asked for, until it asks for nothing more."""
@@ -62,14 +54,14 @@ class Page(page.Page):
         self.until(lambda: self.run("return window.commands.length"))
         self.answer()
 
+    def choose(self, at: str, value: str) -> None:
+        """Choose a value; nobody has answered yet."""
+        change = "arguments[0].dispatchEvent(new Event('change', {bubbles: true}))"
+        self.run(f"arguments[0].value = arguments[1]; {change}", self.control(at), value)
+
     def chosen(self, at: str, value: str) -> None:
         """Choose a value, and let Python answer."""
-        self.run(
-            "arguments[0].value = arguments[1];"
-            "arguments[0].dispatchEvent(new Event('change', {bubbles: true}))",
-            self.control(at),
-            value,
-        )
+        self.choose(at, value)
         self.answer()
 
     def _state(self) -> dict[str, Any]:

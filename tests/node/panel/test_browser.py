@@ -1,9 +1,6 @@
 """The panel in a real browser, by mouse and by keyboard."""
 
-import shutil
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -13,22 +10,16 @@ from selenium.webdriver import ActionChains, Keys
 
 from mpcsim.sim.colours import party_colour
 from node.panel import what_if
-from tests.explorer.page import browser, driver
+from tests.explorer.page import driver, needs_browser, short_folder, window
 from tests.node.panel.page import Page
 
-pytestmark = pytest.mark.skipif(
-    isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
-)
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
 def chrome() -> Iterator[object]:
-    profile = Path(tempfile.mkdtemp(prefix="panel-"))  # short: sockets live in it
-    try:
-        with driver(profile, 1200, 1100) as made:
-            yield made
-    finally:
-        shutil.rmtree(profile, ignore_errors=True)
+    with short_folder() as profile, driver(profile, 1200, 1100) as made:
+        yield made
 
 
 @pytest.fixture
@@ -182,17 +173,8 @@ def test_the_clipboard_gets_the_python_lines(page):
 @pytest.mark.soak
 def test_while_python_works_the_latest_of_each_setting_waits(page):
     """Nothing is asked twice, nothing is lost, and the order stays."""
-    script = (
-        "arguments[0].value = arguments[1];"
-        "arguments[0].dispatchEvent(new Event('change', {bubbles: true}))"
-    )
-    for at, value in (
-        ("a.region", "tokyo"),
-        ("a.region", "oregon"),
-        ("b.region", "london"),
-        ("a.region", "paris"),
-    ):
-        page.run(script, page.control(at), value)
+    for at, value in (("a", "tokyo"), ("a", "oregon"), ("b", "london"), ("a", "paris")):
+        page.choose(f"{at}.region", value)
     assert len(page.run("return window.commands")) == 1
     assert page.answer() == 3
     assert (page.panel.a.region, page.panel.b.region) == ("paris", "london")
@@ -225,9 +207,7 @@ def test_hue_is_the_partys(chrome, tmp_path, dark):
 @pytest.mark.parametrize("width", [1440, 1024, 600])
 def test_nothing_lies_over_anything(chrome, tmp_path, width):
     settings = {"region": "saopaulo", "access": "3g", "loss": 0.05, "cold": True}
-    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
-    chrome.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
+    with window(chrome, width, 1000):
         page = Page(chrome, what_if(settings, {"curve": "ed25519"}, samples=400), tmp_path)
         assert page.overlaps(".wi-tail text") == []
         assert page.overlaps(".wi-path text") == []
@@ -243,8 +223,6 @@ def test_nothing_lies_over_anything(chrome, tmp_path, width):
         )
         assert cut == []
         assert page.errors() == []
-    finally:
-        chrome.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.mark.soak

@@ -8,15 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nacl import bindings as sodium
 
+from mpcsim.algebra import polynomial
 from mpcsim.algebra.curves import CURVES, curve
 from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.polynomial import (
-    commit,
-    evaluate,
-    evaluate_commitment,
-    lagrange_coefficient,
-    random_polynomial,
-)
 from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from mpcsim.rng import SeededRng
@@ -185,20 +179,26 @@ def test_bad_ed25519_points_are_refused():
 @given(groups, st.integers(2, 5), st.integers(), st.integers(0, 40))
 def test_polynomials_in_the_clear_and_in_the_exponent(group, t, seed, x):
     rng = SeededRng(seed)
-    f = random_polynomial(group.scalar(seed), t - 1, rng)
+    f = polynomial.random_polynomial(group.scalar(seed), t - 1, rng)
     assert len(f) == t
-    assert group.base(evaluate(f, x)) == evaluate_commitment(commit(f), x)
+    assert group.base(polynomial.evaluate(f, x)) == polynomial.evaluate_commitment(
+        polynomial.commit(f), x
+    )
     ids = list(range(3, 3 + t))
     interpolated = sum(
-        (lagrange_coefficient(group, i, ids, x) * evaluate(f, i) for i in ids), group.scalar(0)
+        (
+            polynomial.lagrange_coefficient(group, i, ids, x) * polynomial.evaluate(f, i)
+            for i in ids
+        ),
+        group.scalar(0),
     )
-    assert interpolated == evaluate(f, x)
+    assert interpolated == polynomial.evaluate(f, x)
 
 
 def test_interpolation_refuses_nonsense():
     for i, ids in ((4, [1, 2, 3]), (1, [1, 2, 1]), (1, [1, 1 + SECP256K1.order])):
         with pytest.raises(UsageError):
-            lagrange_coefficient(SECP256K1, i, ids)
+            polynomial.lagrange_coefficient(SECP256K1, i, ids)
 
 
 # --- operands that are none ----------------------------------------------------------------------

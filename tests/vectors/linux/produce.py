@@ -1,5 +1,7 @@
 """Make the data in this folder: build ``tests/helpers/kernel_tcp.c`` and run it for every case.
 
+The cases are those of the files that are there.
+
     python -m tests.vectors.linux.produce            # all: half an hour
     python -m tests.vectors.linux.produce loss_free  # or only some of it
 
@@ -14,7 +16,7 @@ import os
 import platform
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -40,24 +42,6 @@ class Way(NamedTuple):
 
 
 MAIN: Final = Way(50, 50, 10_000, 50_000)
-LOSS_FREE: Final = (
-    MAIN,
-    Way(50, 50, 200, 200),
-    Way(10, 50, 30_000, 30_000),
-    Way(10, 5, 10_000, 50_000),
-    Way(20, 50, 150_000, 10_000),
-    Way(30, 5, 30_000, 30_000),
-    Way(115, 50, 2_000, 2_000),
-    Way(115, 50, 20_000, 100_000),
-)
-LOSSY: Final = (
-    (MAIN, 0.01, 20_000),
-    (MAIN, 0.001, 10_000),
-    (Way(50, 50, 200, 200), 0.01, 10_000),
-    (Way(10, 50, 30_000, 30_000), 0.01, 8_000),
-    (Way(20, 50, 150_000, 10_000), 0.01, 5_000),
-    (Way(115, 50, 2_000, 2_000), 0.01, 10_000),
-)
 LOSS_FREE_RUNS: Final = 100
 MOST_LATE_MS: Final = 2.0
 """Samples with a packet that the wire delivered later than this are left out."""
@@ -125,56 +109,36 @@ def run(
     return Measured(rows[on_time, :2], int((~on_time).sum()), summary)
 
 
+def way_of(case: Mapping[str, str]) -> Way:
+    """The path of a row of a table, or of the parameters of a file."""
+    return Way(*(int(case[name]) for name in ("one_way_ms", "mbit_per_s", "up", "down")))
+
+
 def write_loss_free(program: Path) -> None:
+    path = HERE / "loss_free.csv"
     lines = [
         f"# {system()}, medians of {LOSS_FREE_RUNS}",
         "algorithm,one_way_ms,mbit_per_s,up,down,first_ms,second_ms",
     ]
-    for algorithm in ALGORITHMS:
-        for path in LOSS_FREE:
-            times = run(program, algorithm, path, 0, LOSS_FREE_RUNS).times
-            first, second = np.median(times, axis=0)
-            lines.append(",".join((algorithm, *map(str, path), f"{first:.3f}", f"{second:.3f}")))
-    (HERE / "loss_free.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for row in list(quantiles.rows(path)):
+        algorithm, way = row["algorithm"], way_of(row)
+        first, second = np.median(run(program, algorithm, way, 0, LOSS_FREE_RUNS).times, axis=0)
+        lines.append(",".join((algorithm, *map(str, way), f"{first:.3f}", f"{second:.3f}")))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_lossy(
-    program: Path, seed: int, algorithm: str, path: Way, loss: float, samples: int
-) -> None:
-    """One file. Seeds differ, so that the cases are independent."""
-    dirty = run(program, algorithm, path, loss, samples, seed=seed)
-    clean = run(program, algorithm, path, loss, samples, seed=seed + 1, clean=True)
+def write_lossy(program: Path, path: Path) -> None:
+    """Measure the case of a file again. Seeds differ, so that the cases are independent."""
+    known = quantiles.load(path).parameters
+    algorithm, way, loss = known["algorithm"], way_of(known), float(known["loss"])
+    samples, seed = int(known["samples"]) // 2, int(known["seed"])
+    dirty = run(program, algorithm, way, loss, samples, seed=seed)
+    clean = run(program, algorithm, way, loss, samples, seed=seed + 1, clean=True)
     assert dirty.summary["drops"] == clean.summary["drops"] == "0"
-    parameters = {
-        "source": system(),
-        "algorithm": algorithm,
-        "one_way_ms": path.one_way,
-        "mbit_per_s": path.rate,
-        "up": path.up,
-        "down": path.down,
-        "loss": loss,
-        "seed": seed,
-        "samples": 2 * samples,
-        "late": dirty.late + clean.late,
-        "given_up": int(dirty.summary["given_up"]) + int(clean.summary["given_up"]),
-    }
-    columns = {
-        "first": quantiles.summary(dirty.times[:, 0]),
-        "second": quantiles.summary(dirty.times[:, 1]),
-        "clean": quantiles.summary(clean.times[:, 1]),
-    }
-    name = f"lossy_{algorithm}_{path.one_way}ms_{path.up}_{path.down}_{loss}"
-    quantiles.save(HERE / f"{name}.csv.gz", parameters, columns)
-    means = ", ".join(f"{key} {column.mean:.1f} ms" for key, column in columns.items())
-    print(f"{name}: {means}; late {parameters['late']}", flush=True)
-
-
-def lossy_cases() -> Iterator[tuple[int, str, Way, float, int]]:
-    number = 0
-    for path, loss, samples in LOSSY:
-        for algorithm in ALGORITHMS:
-            number += 1
-            yield 1000 * number, algorithm, path, loss, samples
+    given_up = sum(int(each.summary["given_up"]) for each in (dirty, clean))
+    counted = {"late": dirty.late + clean.late, "given_up": given_up}
+    parameters = {**known, "source": system(), **counted}
+    quantiles.save_measured(path, parameters, dirty.times, clean.times)
 
 
 def system() -> str:
@@ -189,9 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         program = build(Path(folder))
         if "loss_free" in what:
             write_loss_free(program)
-        if "lossy" in what:
-            for case in lossy_cases():
-                write_lossy(program, *case)
+        for path in sorted(HERE.glob("lossy_*.csv.gz")) if "lossy" in what else ():
+            write_lossy(program, path)
 
 
 if __name__ == "__main__":

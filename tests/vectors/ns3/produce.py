@@ -1,5 +1,8 @@
 """Make the data in this folder: build ``exchanges.cc`` and run it for every case.
 
+The cases are those of the files that are there; whoever wants another one adds its row, or a file
+with its parameters.
+
     python -m tests.vectors.ns3.produce            # all: about twenty minutes
     python -m tests.vectors.ns3.produce loss_free  # or only some of it
 
@@ -11,7 +14,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,43 +26,6 @@ from tests.vectors import quantiles
 HERE: Final = Path(__file__).parent
 MODULES: Final = ("internet", "point-to-point", "traffic-control", "network", "core")
 
-ALGORITHMS: Final = ("reno", "cubic")
-DELAYS: Final = (1, 5, 10, 30, 50, 115)
-RATES: Final = (5, 50, 1000)
-SIZES: Final = (
-    (200, 200),
-    (2_000, 2_000),
-    (10_000, 50_000),
-    (30_000, 30_000),
-    (150_000, 10_000),
-    (20_000, 100_000),
-    (100_000, 20_000),
-)
-RELAYED: Final = (
-    (1, 1000, 2_000, 2_000),
-    (5, 5, 10_000, 50_000),
-    (5, 50, 30_000, 30_000),
-    (10, 50, 10_000, 50_000),
-    (10, 1000, 150_000, 10_000),
-    (10, 5, 200, 200),
-    (30, 5, 30_000, 30_000),
-    (30, 50, 2_000, 2_000),
-    (30, 1000, 20_000, 100_000),
-    (50, 50, 10_000, 50_000),
-    (50, 5, 20_000, 100_000),
-    (50, 1000, 100_000, 20_000),
-    (115, 50, 2_000, 2_000),
-    (115, 5, 150_000, 10_000),
-    (115, 1000, 10_000, 50_000),
-)
-LOSSY: Final = (
-    (50, 10_000, 50_000, 0.001, ALGORITHMS),
-    (50, 10_000, 50_000, 0.01, ALGORITHMS),
-    (50, 10_000, 50_000, 0.02, ALGORITHMS),
-    (10, 30_000, 30_000, 0.01, ALGORITHMS),
-    (20, 150_000, 10_000, 0.01, ("reno",)),  # many segments: it takes longest
-)
-LOSSY_RATE: Final = 50
 RUNS: Final = 20_000
 
 
@@ -98,59 +64,34 @@ def run(program: Path, case: Case, *more: str) -> NDArray[np.float64]:
     return np.array([line.split() for line in done.stdout.splitlines()], dtype=np.float64)
 
 
-def loss_free_cases() -> Iterator[Case]:
-    """Every path with every other size."""
-    for algorithm in ALGORITHMS:
-        paths = [(delay, rate) for delay in DELAYS for rate in RATES]
-        for place, (delay, rate) in enumerate(paths):
-            for up, down in SIZES[place % 2 :: 2]:
-                yield Case(algorithm, delay, rate, up, down)
+def cases(path: Path) -> list[Case]:
+    """The cases of a table that is there: it is measured again."""
+    found = quantiles.rows(path)
+    numbers = ("one_way_ms", "mbit_per_s", "up", "down")
+    return [Case(row["algorithm"], *(int(row[name]) for name in numbers)) for row in found]
 
 
-def relayed_cases() -> Iterator[Case]:
-    for algorithm in ALGORITHMS:
-        for parameters in RELAYED:
-            yield Case(algorithm, *parameters)
-
-
-def write_table(program: Path, path: Path, cases: Iterator[Case], *more: str) -> None:
+def write_table(program: Path, path: Path, *more: str) -> None:
     lines = [f"# ns-3 {version()}", "algorithm,one_way_ms,mbit_per_s,up,down,first_ms,second_ms"]
-    for case in cases:
+    for case in cases(path):
         ((first, second),) = run(program, case, *more)
         lines.append(",".join((*map(str, case), f"{first:.6f}", f"{second:.6f}")))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_lossy(program: Path, number: int, case: Case, loss: float) -> None:
-    """One file. Run numbers do not overlap, so that the cases are independent."""
-    first_run = 1 + number * 10 * RUNS
-    lossy = (f"--loss={loss}", f"--runs={RUNS}")
+def write_lossy(program: Path, path: Path) -> None:
+    """Measure the case of a file again, with the same runs: those of no two cases are the same."""
+    known = quantiles.load(path)
+    algorithm, loss = known.parameters["algorithm"], known.parameters["loss"]
+    numbers = ("one_way_ms", "mbit_per_s", "up", "down", "first_run")
+    *of, first_run = (int(known.parameters[name]) for name in numbers)
+    case, lossy = Case(algorithm, *of), (f"--loss={loss}", f"--runs={RUNS}")
     dirty = run(program, case, *lossy, f"--first={first_run}")
     clean = run(program, case, *lossy, f"--first={first_run + RUNS}", "--clean")
-    given_up = int(np.isnan(dirty).any(axis=1).sum() + np.isnan(clean).any(axis=1).sum())
-    dirty = dirty[~np.isnan(dirty).any(axis=1)]
-    clean = clean[~np.isnan(clean).any(axis=1)]
-    parameters = {
-        "source": f"ns-3 {version()}",
-        "algorithm": case.algorithm,
-        "one_way_ms": case.delay,
-        "mbit_per_s": case.rate,
-        "up": case.up,
-        "down": case.down,
-        "loss": loss,
-        "first_run": first_run,
-        "runs": 2 * RUNS,
-        "given_up": given_up,
-    }
-    columns = {
-        "first": quantiles.summary(dirty[:, 0]),
-        "second": quantiles.summary(dirty[:, 1]),
-        "clean": quantiles.summary(clean[:, 1]),
-    }
-    name = f"lossy_{case.algorithm}_{case.delay}ms_{case.up}_{case.down}_{loss}"
-    quantiles.save(HERE / f"{name}.csv.gz", parameters, columns)
-    means = ", ".join(f"{key} {column.mean:.1f} ms" for key, column in columns.items())
-    print(f"{name}: {means}; given up {given_up}", flush=True)
+    lost = [np.isnan(times).any(axis=1) for times in (dirty, clean)]
+    counted = {"runs": 2 * RUNS, "given_up": int(sum(each.sum() for each in lost))}
+    parameters = {**known.parameters, "source": f"ns-3 {version()}", **counted}
+    quantiles.save_measured(path, parameters, dirty[~lost[0]], clean[~lost[1]])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -160,14 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = build(Path(folder))
         if "loss_free" in what:
-            write_table(program, HERE / "loss_free.csv", loss_free_cases())
-            write_table(program, HERE / "loss_free_relay.csv", relayed_cases(), "--relay")
-        if "lossy" in what:
-            number = 0
-            for delay, up, down, loss, algorithms in LOSSY:
-                for algorithm in algorithms:
-                    write_lossy(program, number, Case(algorithm, delay, LOSSY_RATE, up, down), loss)
-                    number += 1
+            write_table(program, HERE / "loss_free.csv")
+            write_table(program, HERE / "loss_free_relay.csv", "--relay")
+        for path in sorted(HERE.glob("lossy_*.csv.gz")) if "lossy" in what else ():
+            write_lossy(program, path)
 
 
 if __name__ == "__main__":
