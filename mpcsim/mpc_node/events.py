@@ -37,19 +37,21 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE TABLE IF NOT EXISTS noted (
     user_id  TEXT NOT NULL,
+    curve    TEXT NOT NULL,
     event    TEXT NOT NULL,
     since    REAL NOT NULL,
     written  INTEGER NOT NULL,
     left_out INTEGER NOT NULL,
-    PRIMARY KEY (user_id, event)
+    PRIMARY KEY (user_id, curve, event)
 );
 """
 EMPTY: Final = LogHead(0, bytes(32))
 """The head of a log without events."""
 LINES_AT_ONCE: Final = 32
-"""Events of a kind about one user within ``LINES_S`` that have a line each, so that no user fills
-the disk; further ones are counted (table ``noted``), and the next line about the user has a line
-with their numbers before it."""
+"""Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so that
+no user fills the disk; further ones are counted (table ``noted``), and the next line about that key
+has a line with their numbers before it. By kind and curve: else whoever wants one key could begin
+as many of the other before, and leave no line."""
 LINES_S: Final = 3600.0
 
 
@@ -67,7 +69,7 @@ class Kind(Enum):
     """A new one, in place of one that was lost; no user's or key's event."""
     REFUSED = "refused"
     LEFT_OUT = "left out"
-    """How many events of a user before this have no line (``LINES_AT_ONCE``)."""
+    """How many events of a user's key before this have no line (``LINES_AT_ONCE``)."""
     RESTORED = "restored"
     """The store was put back from a backup: what had been written down since is not in this log."""
 
@@ -126,11 +128,11 @@ class EventLog:
         """Add an event, or count it."""
         now = self._now()
         if user_id:
-            if not _has_line(cursor, user_id, kind, now):
+            if not _has_line(cursor, kind, now, user_id, curve):
                 return
-            if left_out := _left_out(cursor, user_id):
+            if left_out := _left_out(cursor, user_id, curve):
                 name = Kind.LEFT_OUT.value
-                self._add(cursor, now, Event(0, "", name, user_id, "", "", "", left_out, b""))
+                self._add(cursor, now, Event(0, "", name, user_id, curve, "", "", left_out, b""))
         event = Event(0, "", kind.value, user_id, curve, key_id, session, outcome, b"")
         self._add(cursor, now, event)
 
@@ -152,28 +154,33 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     return EMPTY if row is None else LogHead(*row)
 
 
-def _has_line(cursor: sqlite3.Cursor, user_id: str, kind: Kind, now: float) -> bool:
-    """Count an event of a user; whether it has a line."""
-    row = cursor.execute(
-        "SELECT since, written, left_out FROM noted WHERE user_id = ? AND event = ?",
-        (user_id, kind.value),
-    ).fetchone()
-    since, written, left_out = row or (now, 0, 0)
+def _has_line(cursor: sqlite3.Cursor, kind: Kind, now: float, *at: str) -> bool:
+    """Count an event, and return whether it has a line.
+
+    Args:
+        at: user and curve.
+    """
+    query = "SELECT since, written, left_out FROM noted WHERE user_id = ? AND curve = ?"
+    found = cursor.execute(f"{query} AND event = ?", (*at, kind.value)).fetchone()
+    since, written, left_out = found or (now, 0, 0)
     if not 0 <= now - since < LINES_S:  # the clock may have been put back
         since, written = now, 0
     full = written >= LINES_AT_ONCE
-    values = user_id, kind.value, since, written + (not full), left_out + full
-    cursor.execute("INSERT OR REPLACE INTO noted VALUES (?, ?, ?, ?, ?)", values)
+    values = *at, kind.value, since, written + (not full), left_out + full
+    cursor.execute("INSERT OR REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?)", values)
     return not full
 
 
-def _left_out(cursor: sqlite3.Cursor, user_id: str) -> str:
-    """How many events of a user have no line; from now on none. Empty: none."""
-    counts = cursor.execute(
-        "SELECT left_out, event FROM noted WHERE user_id = ? AND left_out > 0 ORDER BY event",
-        (user_id,),
-    ).fetchall()
-    cursor.execute("UPDATE noted SET left_out = 0 WHERE user_id = ? AND left_out > 0", (user_id,))
+def _left_out(cursor: sqlite3.Cursor, *at: str) -> str:
+    """Return how many events of a user's key have no line, as text; from now on none. Empty: none.
+
+    Args:
+        at: user and curve.
+    """
+    which = "user_id = ? AND curve = ? AND left_out > 0"
+    query = f"SELECT left_out, event FROM noted WHERE {which} ORDER BY event"
+    counts = cursor.execute(query, at).fetchall()
+    cursor.execute(f"UPDATE noted SET left_out = 0 WHERE {which}", at)
     said = ", ".join(f"{count} {event}" for count, event in counts)
     return said and f"{said}: too many for a line each"
 

@@ -132,8 +132,8 @@ def test_a_head_that_is_none_is_said_to_be_so():
 
 @pytest.mark.parametrize("kind", Kind)
 def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
-    """Of each kind there are so many lines an hour; the number of further ones is in a line before
-    the user's next one, whatever that is about."""
+    """Of each kind there are so many lines an hour for a user's key on a curve; the number of
+    further ones is in a line before the key's next one, whatever that says."""
     log = Log()
     at, log.log._now = [0.0], lambda: at[0]
     cursor, other = log.database.cursor(), Kind.MADE if kind is not Kind.MADE else Kind.BEGUN
@@ -145,20 +145,22 @@ def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
     happens(LINES_AT_ONCE + 3)
     assert [event.event for event in log.rows()] == [kind.value] * LINES_AT_ONCE
     log.log.write(cursor, kind, "bystander", "ed25519")
+    log.log.write(cursor, kind, "user", "secp256k1")
     log.write(other)
     for _ in range(2):
         at[0] += LINES_S
         happens(LINES_AT_ONCE + 3)
     rows = log.rows()[LINES_AT_ONCE:]
     said = f"3 {kind.value}: too many for a line each"
-    assert [(e.event, e.user_id, e.outcome) for e in rows[:4]] == [
+    assert [(e.event, e.user_id, e.outcome) for e in rows[:5]] == [
         (kind.value, "bystander", ""),
+        (kind.value, "user", ""),
         ("left out", "user", said),
         (other.value, "user", ""),
         (kind.value, "user", ""),
     ]
-    assert [n for n, e in enumerate(rows) if e.outcome == said] == [1, 3 + LINES_AT_ONCE]
-    assert len(rows) == 4 + 2 * LINES_AT_ONCE
+    assert [n for n, e in enumerate(rows) if e.outcome == said] == [2, 4 + LINES_AT_ONCE]
+    assert len(rows) == 5 + 2 * LINES_AT_ONCE
     assert not verify(log.rows())
 
 
