@@ -48,10 +48,10 @@ CREATE TABLE IF NOT EXISTS noted (
 EMPTY: Final = LogHead(0, bytes(32))
 """The head of a log without events."""
 LINES_AT_ONCE: Final = 32
-"""Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so that
-no user fills the disk; further ones are counted (table ``noted``), and the next line about that key
-has a line with their numbers before it. By kind and curve: else whoever wants one key could begin
-as many of the other before, and leave no line."""
+"""Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so
+that no user fills the disk; further ones are counted (table ``noted``), and the next line about
+that key has a line with their numbers before it. By kind and curve: else whoever wants one key
+could begin as many of the other before, and leave no line."""
 LINES_S: Final = 3600.0
 
 
