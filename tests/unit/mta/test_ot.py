@@ -87,23 +87,6 @@ def test_base_ot_gives_one_key_of_two():
     assert len({keys0[i : i + 16] for i in range(0, 2048, 16)}) == 128
 
 
-def test_what_the_receiver_of_base_ots_hashes_does_not_depend_on_its_choices(monkeypatch):
-    """Nor does how long that takes: an oracle tries until it finds a point."""
-    asked, original = [], ot_base._hash_point
-    monkeypatch.setattr(
-        ot_base,
-        "_hash_point",
-        lambda sid, k, *rest: asked.append((k, *rest)) or original(sid, k, *rest),
-    )
-    for choices in (bytes(16), b"\xff" * 16, SeededRng("choices").bytes(16)):
-        asked.clear()
-        ot_base.receiver_start(SID, choices, SeededRng(1))
-        assert [each[:2] for each in asked] == [
-            (k, branch) for k in range(128) for branch in (0, 1)
-        ]
-        assert all(one[2] == other[2] for one, other in zip(asked[::2], asked[1::2], strict=True))
-
-
 def test_base_ot_refuses_another_number_of_instances():
     kept, first = ot_base.receiver_start(SID, bytes(16), SeededRng(1))
     _, second = ot_base.sender_answer(SID, first, SeededRng(2))
