@@ -173,15 +173,15 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=120, price=price, minutes=0.25, costs=both())
+    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.25, costs=both())
     assert found.price == price(found.deployment)
-    assert found.p99.ms <= 120
+    assert found.p99.ms <= 160
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
     few = {"gateway_speed": [4.0]}
     with pytest.raises(UsageError, match=r"none of 1 .* below 1 ms: p99 .*, above 1 ms"):
         cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both())
-    assert found.run.compare_percentile(99, 120) == "below", "known, not by chance"
+    assert found.run.compare_percentile(99, 160) == "below", "known, not by chance"
 
 
 @pytest.mark.soak
