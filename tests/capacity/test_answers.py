@@ -173,7 +173,7 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.25, costs=both())
+    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both())
     assert found.price == price(found.deployment)
     assert found.p99.ms <= 160
     dearer = [row for row in found.tried.itertuples() if row.why_not]
