@@ -38,6 +38,7 @@ from tests.node.harness import PLACES, running
 pytestmark = pytest.mark.options(forwarding="stream")
 
 SID = bytes(range(32))
+MAX_HALF = wire.MAX_HALF_BYTES
 NO_SESSION = (410, "no such session, or it has expired")
 
 
@@ -49,9 +50,14 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 BODIES = [
     (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
-    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7))), None),
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7)) * 32), None),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
+    (
+        AnswerSieve(lambda envelope: None, 32),
+        wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(MAX_HALF)),
+        1,
+    ),
 ]
 
 
@@ -100,7 +106,12 @@ def test_what_is_no_exchange_is_refused(data):
 
 
 @pytest.mark.parametrize(
-    "data", [b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0"]
+    "data",
+    [
+        *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
+        b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
+        b"\1\0\0\0\0\1" + (MAX_HALF + 1).to_bytes(4),
+    ],
 )
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
