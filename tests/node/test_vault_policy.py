@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.statements import ATTESTED_S, Attest, SignedAttestation, signed_by
+from mpcsim.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
 from node.settings import Settings, SettingsError
@@ -184,6 +185,16 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
     with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))
     heard(house, true)
+    operator.check(bytes.fromhex(record.key_id))
+    clock.now += AN_HOUR_S
+    operator.check(bytes.fromhex(record.key_id))
+    clock.now += 1
+    with pytest.raises(NodeFailed, match="has not heard"):
+        operator.check(bytes.fromhex(record.key_id))
+    for late_ms in (1, 0):
+        latest = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + late_ms)
+        with pytest.raises(Refused, match="from the future") if late_ms else nullcontext():
+            heard(house, SignedAttestation(latest, node._identity.sign(latest)))
     operator.check(bytes.fromhex(record.key_id))
 
 
