@@ -274,6 +274,12 @@ async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
     await broken(gateway, client, signing.body.to_bytes())
 
 
+async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):
+    signing.port.node.restart()
+    response = await post(client, data := signing.body.to_bytes(), in_two(data, 1000), len(data))
+    assert (response.status_code, response.json()["error"]) == NO_SESSION
+
+
 @pytest.mark.parametrize("how", ["off", "suspended"])
 async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, client, signing):
     signing.port.go_on.clear()
