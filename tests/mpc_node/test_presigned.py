@@ -14,6 +14,7 @@ from mpcsim.encoding import NO_CONTEXT
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import path_bytes
+from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.entries import Entry
 from mpcsim.rpc.errors import Refused, unreachable
@@ -237,6 +238,19 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> No
     said = "this presignature has been used: a second signature with it gives the key away"
     body = client.begin_presigned(share, store, part, allowance)
     await refused(client, "presigned", body, 410, said)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@with_key
+async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed, count: int) -> None:
+    gateway, client, share, store = keyed
+    node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
+    body = replace(presigning(client, share, vault, count), message=bytes(32))
+    held, said = node._share(node.store.find(share.record.epoch.hex())), []
+    for _ in range(2):
+        node._rng = SeededRng("the same")
+        said.append(node._signer(held, body).start())
+    assert said[0] == said[1]
 
 
 @with_key
