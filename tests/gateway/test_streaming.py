@@ -38,7 +38,6 @@ from tests.node.harness import PLACES, running
 pytestmark = pytest.mark.options(forwarding="stream")
 
 SID = bytes(range(32))
-MAX_HALF = wire.MAX_HALF_BYTES
 NO_SESSION = (410, "no such session, or it has expired")
 
 
@@ -48,16 +47,13 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 # ------------------------------------------------------------------ sieves
 
+LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
     (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
     (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7)) * 32), None),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
-    (
-        AnswerSieve(lambda envelope: None, 32),
-        wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(MAX_HALF)),
-        1,
-    ),
+    (AnswerSieve(lambda envelope: None, 32), LARGEST, 1),
 ]
 
 
@@ -110,7 +106,7 @@ def test_what_is_no_exchange_is_refused(data):
     [
         *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
         b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
-        b"\1\0\0\0\0\1" + (MAX_HALF + 1).to_bytes(4),
+        b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
     ],
 )
 def test_what_is_no_answer_is_refused(data):

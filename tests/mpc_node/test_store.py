@@ -247,16 +247,12 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
         store.pay()
 
 
-@pytest.mark.parametrize("number", [None, 1, (1 << 32) - 1, 0, -1, 1 << 32, 1.5, "1"])
-def test_how_many_seal_keys_came_before(store, number):
-    if number is not None:
-        with store.database.transaction() as cursor:
-            cursor.execute("INSERT INTO secrets VALUES ('seal_number', ?)", (number,))
-    if number in (None, 1, (1 << 32) - 1):
-        assert store.seal_number() == (number or 0)
-    else:
-        with pytest.raises(StoreFailed, match="number of its seal key is none"):
-            store.seal_number()
+@pytest.mark.parametrize("number", [0, 1 << 32])
+def test_so_many_seal_keys_cannot_have_come_before(store, number):
+    with store.database.transaction() as cursor:
+        cursor.execute("INSERT INTO secrets VALUES ('seal_number', ?)", (number,))
+    with pytest.raises(StoreFailed, match="number of its seal key is none"):
+        store.seal_number()
 
 
 # ---------------------------------------------------------------------- nothing is left behind

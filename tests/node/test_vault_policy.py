@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -178,7 +177,7 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
     of_another = replace(true.statement, party=OPERATOR)
     with pytest.raises(Refused, match="this is no statement of the institution"):
         heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
-    early = replace(true.statement, at_ms=int((clock.now + 3600) * 1000))
+    early = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + 1)
     with pytest.raises(Refused, match="from the future"):
         heard(house, SignedAttestation(early, node._identity.sign(early)))
     operator = house.gateway.links[OPERATOR].node._attestations
@@ -191,11 +190,6 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
     clock.now += 1
     with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))
-    for late_ms in (1, 0):
-        latest = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + late_ms)
-        with pytest.raises(Refused, match="from the future") if late_ms else nullcontext():
-            heard(house, SignedAttestation(latest, node._identity.sign(latest)))
-    operator.check(bytes.fromhex(record.key_id))
 
 
 async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:

@@ -222,13 +222,11 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
 
 @pytest.mark.parametrize("older", MPC_NODES)
 def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
-    shares = {
-        party: [Holding("", "u", "ed25519", b"", ACTIVE, int(party != older))]
-        for party in MPC_NODES
-    }
-    found = misfit(Key(None, shares), frozenset())
+    shares = {p: [Holding("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
     text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
-    assert found == Misfit(text, (file("gateway"), file(ROLES[older])))
+    assert misfit(Key(None, shares), frozenset()) == Misfit(
+        text, (file("gateway"), file(ROLES[older]))
+    )
 
 
 # ---------------------------------------------------------------------- no store yet
