@@ -369,7 +369,6 @@ def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(stor
     store.prepare(stored("here", "another"))
     for key_id in ("here", "before"):
         assert store.abort(*AT, key_id, voted_for=True, replaces="another") is None
-    assert store.aborted(*AT, 9) == ["here", "before"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -38,7 +38,6 @@ def test_what_is_discarded_outlives_the_shares(monkeypatch):
     """If somebody can ask for it by name."""
     monkeypatch.setattr(Guard, "_kept", {})
     Guard().discard(2)
-    Guard.of(b"epoch", 1).discard()
     assert Guard._kept == {}
     Guard.of(b"epoch", 1).discard(2)
     assert Guard.of(b"epoch", 1).discarded == {2}
