@@ -298,6 +298,8 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
         (lambda s: s[:8] + "====" + s[8:], "base64"),
         (lambda s: s + "\u0100", "base64"),
+        (lambda s: s[:8] + "+" + s[9:], "base64"),
+        (lambda s: s[:8] + "/" + s[9:], "base64"),
         (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
         (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
         (lambda s: text(raw(s)[:20]), "too short|truncated"),
@@ -656,7 +658,8 @@ def test_the_encoding_has_a_fixed_size():
 def test_malformed_presignatures():
     header = vault.PresignatureHeader(bytes(32), bytes(32), 2, {}, bytes(16), 0)
     good = vault.seal_presignature(b"part", header, bytes(32), USER, SystemRng())
-    assert vault.SealedPresignature.from_text(good.to_text()) == good
+    for each in (good, replace(good, ciphertext=bytes(16)), replace(good, ciphertext=bytes(1024))):
+        assert vault.SealedPresignature.from_text(each.to_text()) == each
     assert repr(good) == f"SealedPresignature<{bytes(32).hex()}, sealed>"
     data = raw(good.to_text())
     for bad, reason in (
