@@ -175,7 +175,7 @@ MALFORMED = [
     (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
     (Endpoint.INIT, {}, "owner: missing"),
     (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
-    (Endpoint.INIT, {"owner": SOMEBODY, "salt": 1}, "salt: unknown field"),
+    (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
     (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
