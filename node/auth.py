@@ -100,7 +100,9 @@ class Authenticator:
 
     async def _fetch(self) -> TokenVerifier:
         """Ask for the keys; requests that come meanwhile wait for the same answer."""
-        if self._fetching is None:
+        # One that is done is over, though it may not have been told so: whoever waited for it again
+        # would not wait at all, and so without end.
+        if self._fetching is None or self._fetching.done():
             self._fetching = asyncio.create_task(self._fetch_now())
             self._fetching.add_done_callback(self._fetched)
         return await asyncio.shield(self._fetching)
@@ -120,6 +122,7 @@ class Authenticator:
         return self._verifier
 
     def _fetched(self, task: asyncio.Task[TokenVerifier]) -> None:
-        self._fetching = None
+        if self._fetching is task:
+            self._fetching = None
         if not task.cancelled():
             task.exception()  # everyone who waited has it; nobody left is no reason to complain

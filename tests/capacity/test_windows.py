@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mpcsim import Deployment, Network, Workload
@@ -352,6 +353,19 @@ def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(
     with pytest.raises(UsageError, match="none of 4 configurations"):
         cheapest(STAR, Workload(Steady(2.0)), choices, p99_ms=1, price=price)
     assert found == tried
+
+
+def test_what_no_test_decides_straddles() -> None:
+    """Too few calls, however long it runs; what is found then says that cheaper ones may do."""
+    few = Workload(Steady(0.5))
+    with pytest.raises(UsageError, match=r"p99 .* on neither side of 150 ms in 1\.28 minutes"):
+        cheapest(STAR, few, {"node_cores": [2]}, p99_ms=150, minutes=0.02, costs=made_up())
+    rows = [
+        {"node_cores": n, "price": n, "why_not": why}
+        for n, why in ((1, "p99: on neither side of"), (2, ""))
+    ]
+    text = str(Found(STAR, 2.0, observed(), pd.DataFrame(rows)))
+    assert text.endswith("; 1 cheaper ones may do, too: too close to tell")
 
 
 def test_a_deployment_that_refuses_calls_does_not_do() -> None:

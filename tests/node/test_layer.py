@@ -375,6 +375,29 @@ async def test_tokens_of_unknown_keys_hold_few_places(keys):
     assert keys.gateway.asked == 2
 
 
+def test_a_token_that_comes_in_the_moment_in_which_the_keys_do():
+    """It waits for newer ones; it does not keep the node from everything else."""
+
+    async def work(keys):
+        gateway, late = keys.gateway, []
+        strange = TokenIssuer(make_signing_key()).access("1", "mallory", 60)
+
+        async def jwks():
+            gateway.asked += 1
+            await asyncio.sleep(0.01)
+            if gateway.asked == 1:  # begins before anybody hears of this answer
+                late.append(asyncio.create_task(keys.authenticator.caller(f"Bearer {strange}")))
+            return gateway.issuer.jwks()
+
+        gateway.jwks = jwks
+        assert await keys.callers(gateway.token()) == ["id-of-alice"]
+        with pytest.raises(Unauthorized):
+            await late[0]
+        assert gateway.asked == 2
+
+    with_keys(work)
+
+
 def test_one_user_leaves_places_to_the_others():
     """Whoever is answered holds a connection that cannot make room."""
     settings = replace(SETTINGS, limits=ConnectionLimits(connections=2 * SHARE))

@@ -278,3 +278,14 @@ def test_commands() -> None:
     assert "unknown command" in ask(shown, 5, do="burn")
     assert "nothing" in ask(shown, 6, do="set", side="a", name="nothing", value="1")
     assert "unknown side" in ask(shown, 7, do="set", side="c", name="loss", value="1")
+
+
+def test_calls_that_fail_are_said_or_refused() -> None:
+    """At 0.01 Mbit/s no signature is there within 30 s; many packets lost fail some."""
+    lossy = WhatIf({"loss": 0.3}, samples=300)
+    assert lossy.replays["a"].failed
+    assert "of the calls failed" in view(lossy).sides["a"].network
+    before = lossy.a
+    with pytest.raises(UsageError, match="every call fails"):
+        lossy.set("a", up_mbit_per_s=0.01)
+    assert lossy.a == before
