@@ -66,6 +66,11 @@ def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
     assert rest.reached(case, rest.call_ms(found, "virtual", drawn))
 
 
+@pytest.mark.parametrize(("name", "most"), rest.TARGET_MS.items())
+def test_a_target_is_reached_by_what_is_as_slow(name, most):
+    assert (rest.reached(name, most), rest.reached(name, most + 0.1)) == (True, False)
+
+
 def test_a_signature_keeps_to_its_calls():
     """A count, not a timing: it is the same on every machine with this version of Python."""
     figures = call_figures()

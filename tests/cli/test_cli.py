@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from mpcsim.cli import gateway as gateway_command
-from mpcsim.cli import main
+from mpcsim.cli import main, parser
 from mpcsim.cli.demo import life
 from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
@@ -270,3 +270,13 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
         life(http, "ed25519", "institution")
     assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
+
+
+def test_every_option_of_every_command_says_what_it_does() -> None:
+    found = [("mpcsim", parser())]
+    for name, each in found:
+        for action in each._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [(f"{name} {word}", more) for word, more in action.choices.items()]
+            else:
+                assert action.help or not action.option_strings, f"{name}: {action.dest}"

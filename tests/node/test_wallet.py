@@ -98,9 +98,9 @@ async def test_round_trips(curve, requests, early, house, records):
         assert f"{span};dur=" in timing.header()
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
-    ("verb", "early"), [("sign", False), ("exchange", False), ("exchange", True)]
+    ("verb", "early"), [("exchange", True), ("exchange", False), ("sign", False)]
 )
 async def test_the_institution_signs_when_the_operator_is_down(verb, early, house):
     """Once the vault is open: that takes both."""

@@ -17,6 +17,7 @@ from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClie
 from mpcsim.smart_account.deployment import deploy_token, mint
 from mpcsim.smart_account.service import SmartAccountService
 from tests.helpers.anvil import ANVIL_KEY, anvil
+from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 
 ETHER = 10**18
 

@@ -42,9 +42,9 @@ def test_bad_numbers(value):
 
 @pytest.mark.parametrize("name", fields.GAS)
 def test_gas_values_end_where_the_entry_points_do(name):
-    assert fields.FIELDS[name].parse(name, fields.UINT120_MAX) == fields.UINT120_MAX
+    assert fields.FIELDS[name].parse(name, (1 << 120) - 1) == (1 << 120) - 1
     with pytest.raises(BadRequest, match=rf"^{name}: outside 0..2\^120-1"):
-        fields.FIELDS[name].parse(name, fields.UINT120_MAX + 1)
+        fields.FIELDS[name].parse(name, 1 << 120)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import Counter
 
 import httpx
 import pytest
@@ -20,7 +21,14 @@ from mpcsim.smart_account.client import (
 )
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import ChainUnavailable
-from mpcsim.smart_account.http import MAX_BODY_BYTES, routes
+from mpcsim.smart_account.http import (
+    AT_A_TIME_OF_USER,
+    MAX_BODY_BYTES,
+    REQUESTS_OF_USER,
+    TooManyRequests,
+    UserPlaces,
+    routes,
+)
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 TOKEN = {"Authorization": "Bearer good"}
@@ -204,3 +212,23 @@ def test_answers_of_others_on_the_way(status, body, says):
         with pytest.raises(RequestRefused, match=f"^info query: {says}$") as refused:
             client.run(flow, lambda message_hash: bytes(65))
         assert refused.value.code == status
+
+
+async def test_a_user_has_so_many_places_and_takes_nobody_elses():
+    places, leave, inside = UserPlaces(), asyncio.Event(), Counter()
+
+    async def ask(user):
+        async with places.place(user):
+            inside[user] += 1
+            await leave.wait()
+
+    users = ["alice"] * (REQUESTS_OF_USER + 1) + ["bob"]
+    asked = [asyncio.create_task(ask(user)) for user in users]
+    await asyncio.sleep(0)
+    assert inside == {"alice": AT_A_TIME_OF_USER, "bob": 1}
+    leave.set()
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in ended if each] == [TooManyRequests]
+    assert inside == {"alice": REQUESTS_OF_USER, "bob": 1}
+    await ask("alice")
+    assert not places._of

@@ -3,6 +3,8 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
 
 from mpcsim.rng import SeededRng
 from mpcsim.smart_account import contracts, errors, gas, setup, transactions
@@ -173,7 +175,7 @@ MALFORMED = [
     (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
     (Endpoint.INIT, {}, "owner: missing"),
     (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
-    (Endpoint.INIT, {"owner": SOMEBODY, "salt": 1}, "salt: unknown field"),
+    (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
     (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
@@ -388,6 +390,19 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 10{11}1, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
+
+
+def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
+    sent = []
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    offered = flow.operation.max_fee_per_gas, flow.operation.max_priority_fee_per_gas
+    now = Fees(offered[0] - offered[1], offered[1])
+    assert now.maximum > offered[0]
+    monkeypatch.setattr(embedded.chain, "fees", lambda: now)
+    monkeypatch.setattr(embedded.chain, "send_raw", lambda raw, _: sent.append(raw) or bytes(32))
+    ask(embedded, Endpoint.SEND, **flow._body())
+    paid = TypedTransaction.from_bytes(HexBytes(sent[0])).as_dict()
+    assert (paid["maxFeePerGas"], paid["maxPriorityFeePerGas"]) == offered
 
 
 # --- several at a time ---------------------------------------------------------------------------

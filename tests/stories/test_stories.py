@@ -221,6 +221,15 @@ def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
     assert answered.step.request.role == "operator"
     trace = traced(told(about([tmp_path], "order-9").lines))
     assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
+    assert trace.finished_ms == pytest.approx(20.0)
+
+
+def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
+    asked = [call("operator", "/sign", 1.0, 9.0, 0)]
+    written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
+    written(tmp_path, "operator", line("operator", 10.002, 6.0))
+    (step,) = told(about([tmp_path], "order-9").lines).steps
+    assert step.calls[0].step.request.role == "operator"
 
 
 def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from mpcsim.sim.replay.arrays import PARTS
 from node.calls import Signing, signing_call
 from node.panel import Configuration, WhatIf, what_if
 from node.panel.fields import FIELDS, GROUPS, idle
+from node.panel.panel import LEAST_MS, _path
 from node.panel.views import CAUSES, as_json, view
 
 FEW = 400
@@ -240,6 +242,15 @@ def test_without_a_widget() -> None:
     assert bundle["text/plain"].startswith("WhatIf<A p50 ")
 
 
+def test_the_path_names_what_takes_long_on_either_side() -> None:
+    made = view(panel(TOKYO))
+    sides = dict.fromkeys("ab", made.sides["a"])
+    few = [replace(each, ms=0.05) for each in sides["b"].path]
+    sides["b"] = replace(sides["b"], path=few)
+    long = [each for each in sides["a"].path if each.ms >= LEAST_MS]
+    assert len(_path(replace(made, sides=sides)).rows) == len(long) > 0
+
+
 # ---------------------------------------------------------------------- the widget's side in Python
 
 
@@ -252,6 +263,7 @@ def ask(shown: WhatIf, number: int = 1, **command: Any) -> str:
 def test_commands() -> None:
     pytest.importorskip("anywidget")
     shown = panel()
+    assert {"view", "problem", "answered"} <= shown.widget.get_state().keys()
     assert ask(shown, do="set", side="a", name="loss", value="2") == ""
     assert shown.a.loss == 0.02
     assert shown.widget.view == as_json(view(shown))
