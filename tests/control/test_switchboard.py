@@ -115,12 +115,8 @@ def test_the_first_that_a_process_hears_is_what_is_in_force(board):
     board("clock", seconds=3600)
     board("slow", part="operator", ms=20)
     board("cut", part="operator")
-    assert board.told("operator")[-1] == {
-        "do": "set",
-        "ahead_s": 3600.0,
-        "delay_ms": 20.0,
-        "cut": True,
-    }
+    set_ = {"do": "set", "ahead_s": 3600.0, "delay_ms": 20.0, "cut": True}
+    assert board.told("operator")[-1] == set_
     board("kill", part="operator")
     # What made it slow, or cut it off, went with it.
     assert board.told("operator") == [{"do": "set", "ahead_s": 3600.0}]

@@ -242,9 +242,7 @@ def test_there_are_users_and_then_there_are_none(service, alice):
     assert user["keys"][0]["public_key"] == first[0]["keys"][0]["public_key"]
     assert {key["curve"] for key in user["keys"]} == {"secp256k1", "ed25519"}
     for key in user["keys"]:
-        body = {name: key[name] for name in ("curve", "secret_store")}
-        body |= {"password": user["password"], "key_id": key["key_id"]}
-        body = {name: body[name] for name in ("secret_store", "password")}
+        body = {"secret_store": key["secret_store"], "password": user["password"]}
         alice.token, mine = user["token"], alice.token
         assert alice.ok("POST", "/validate/password", body) == {"result": True}
         assert alice.call("POST", "/sign", {**key, "message": "00" * 32})[0] == 200
@@ -283,12 +281,7 @@ def test_serve_with_switches(tmp_path, capsys):
         with control.down("gateway"):
             assert process.poll() is None  # that was on purpose
             runs = {part: found["runs"] for part, found in control.status()["parts"].items()}
-            assert runs == {
-                "operator": True,
-                "institution": True,
-                "gateway": False,
-                "node": True,
-            }
+            assert runs == {"operator": True, "institution": True, "gateway": False, "node": True}
         control.clock(hours=1)
         (user,) = control.demo_users(1)
         assert main(["control", "status", "--data", str(tmp_path / "data")]) == 0

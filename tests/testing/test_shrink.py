@@ -55,7 +55,7 @@ COMPOSITE = {
     "taken apart": (
         faulty.OldShareSigns,
         [GENERATE, Call("recover_twice_at_once", ED), SIGN],
-        [GENERATE, Call("recover", ED | {"password": "correct horse"}), SIGN],
+        [GENERATE, Call("recover", ED | {"password": "correct horse battery staple"}), SIGN],
     ),
     "one endpoint of many": (
         faulty.TakesExpiredTokens,
