@@ -54,10 +54,7 @@ def looked_at() -> Iterator[LookedAt]:
         opened.callback(loop.close)
         opened.callback(gateway.close)
         ports = {}
-        for name, what, of in (
-            ("gateway", gateway.app, gateway.seen()),
-            ("node", app, seen(app)),
-        ):
+        for name, what, of in (("gateway", gateway.app, gateway.seen()), ("node", app, seen(app))):
             port, connections = free_port(), Connections(ConnectionLimits())
             opened.enter_context(exposed(what, of, HOST, port, connections))
             ports[name] = f"http://{HOST}:{port}"

@@ -83,10 +83,7 @@ def test_a_secret_in_an_entry_is_seen():
 
 def test_log_files_have_no_secrets(tmp_path):
     """Of a key's life with its failures, at node, gateway and both MPC nodes."""
-    with (
-        closing(LogFile(tmp_path, "local")) as log,
-        LocalService(cost=CHEAP, log=log) as service,
-    ):
+    with closing(LogFile(tmp_path, "local")) as log, LocalService(cost=CHEAP, log=log) as service:
         alice = service.user("alice")
 
         def post(verb, body, status=200):

@@ -8,13 +8,8 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from mpcsim.smart_account.client import (
-    AsyncHttpTransport,
-    AsyncSmartAccountClient,
-    HttpTransport,
-    RequestRefused,
-    SmartAccountClient,
-)
+from mpcsim.smart_account import client as clients
+from mpcsim.smart_account.client import HttpTransport, SmartAccountClient
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import ChainUnavailable
 from mpcsim.smart_account.http import MAX_BODY_BYTES, routes
@@ -74,7 +69,7 @@ def test_a_whole_operation_with_awaits(embedded, owner, awaits):
         options = {"base_url": "http://gateway", "headers": TOKEN}
         transport = httpx.ASGITransport(app(embedded.service))
         async with httpx.AsyncClient(transport=transport, **options) as http:
-            client = AsyncSmartAccountClient(AsyncHttpTransport(http))
+            client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
             flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
             await client.run(flow, sign if awaits else owner.sign)
             assert await client.step(flow, sign) is None
@@ -149,7 +144,7 @@ def test_bad_paths(http, path, status, says):
 def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     client = SmartAccountClient(HttpTransport(http))
     flow = client.begin(owner.address, to=SOMEBODY)
-    with pytest.raises(RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
+    with pytest.raises(clients.RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
         client.run(flow, owner.sign)
     assert refused.value.code == 422
     body = {**flow._body(), "call_data": "0x"}
@@ -182,6 +177,6 @@ def test_answers_of_others_on_the_way(status, body, says):
     with httpx.Client(transport=transport, base_url="http://gateway") as http:
         client = SmartAccountClient(HttpTransport(http))
         flow = client.begin(SOMEBODY, to=SOMEBODY)
-        with pytest.raises(RequestRefused, match=f"^info query: {says}$") as refused:
+        with pytest.raises(clients.RequestRefused, match=f"^info query: {says}$") as refused:
             client.run(flow, lambda message_hash: bytes(65))
         assert refused.value.code == status
