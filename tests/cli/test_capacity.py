@@ -1,7 +1,5 @@
 """``mpcsim capacity``: runs and further answers on the command line."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

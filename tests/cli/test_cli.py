@@ -1,7 +1,5 @@
 """The ``mpcsim`` command, and the system it starts."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """``mpcsim network``, and network files where presets may be."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Small services, for which it is known by formula what they do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Many exchanges on modelled connections, from compiled code, to compare with measurements."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@
 ``index.html`` with all of them, to be looked at. The tests hold all of them to the same rules.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor

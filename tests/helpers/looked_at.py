@@ -1,7 +1,5 @@
 """A whole service in this process that can be looked at: node, gateway, both MPC nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass

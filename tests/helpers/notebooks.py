@@ -4,8 +4,6 @@
 with fresh outputs and nothing about the machine they ran on.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

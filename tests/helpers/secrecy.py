@@ -5,8 +5,6 @@ record and every entry of a request is kept as text, and after each test the two
 processes of their own log is looked at by the tests that start them.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

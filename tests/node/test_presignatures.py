@@ -1,7 +1,5 @@
 """Presignatures: a signature in one request, and each used at most once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The wallet's operations over the real gateway, in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Coroutine

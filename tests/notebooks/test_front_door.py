@@ -1,7 +1,5 @@
 """What somebody sees who opens the JupyterLab of ``make up``, in a real browser."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

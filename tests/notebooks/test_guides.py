@@ -1,7 +1,5 @@
 """The guides run as they stand: their Python in order, their commands, what they say is printed."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import os

@@ -1,7 +1,5 @@
 """The watch over the suite's logs sees what it should."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """``make up`` in a clean copy of the project, and the README's curl walk-through, word for word."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

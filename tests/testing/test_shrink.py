@@ -1,7 +1,5 @@
 """Shrinking: what remains of a failing run is what matters, and it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

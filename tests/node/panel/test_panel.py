@@ -1,7 +1,5 @@
 """The panel without its looks: what follows from its settings, what is refused, what it tells."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields as fields_of
 from typing import Any

@@ -6,8 +6,6 @@ What is in them, and where each draw comes from, README.md says; ``check.py`` co
 without the package.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping

@@ -3,8 +3,6 @@
 Nothing here was measured.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import numpy as np
