@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.capacity import running
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity import Costs, running
 from mpcsim.capacity.plan import Plan
 from mpcsim.cli import capacity, main
 from mpcsim.errors import UsageError

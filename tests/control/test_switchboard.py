@@ -13,9 +13,8 @@ from mpcsim.control.conditions import NotInForce
 from mpcsim.control.switchboard import Switchboard, check_workers, controlled
 from mpcsim.control.table import PARTS
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import Crash
-from mpcsim.sim.scenario import Scenario
 from mpcsim.system import Program, Revival, free_port, gateway_program, node_program, running
 from tests.helpers.processes import until
 

@@ -16,8 +16,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import store_file
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.scenario import Scenario
+from mpcsim.sim import Network, Scenario
 from mpcsim.system import free_port
 from mpcsim.testing.wallet_service import Settings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until

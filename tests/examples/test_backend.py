@@ -10,9 +10,8 @@ from itertools import count
 import pytest
 from nacl.signing import VerifyKey
 
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
-from mpcsim.sim.scenario import Scenario
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]

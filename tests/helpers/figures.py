@@ -25,8 +25,7 @@ from mpcsim.sim import Network, compare, figures, signing_point, sweep
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
-from mpcsim.sim.replay import MessageGraph, record
-from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.replay import MessageGraph, Replay, record
 from mpcsim.smart_account import figures as operations
 from mpcsim.smart_account import setup
 from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClient

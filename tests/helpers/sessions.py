@@ -307,17 +307,9 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 }
 """Made on demand (some need keys), by name."""
 
-DEFINITIONS: dict[str, Definition] = {
-    name: {
-        "dkg": dkg.DKG,
-        "ecdsa": ecdsa.ECDSA,
-        "presign": presign.PRESIGN,
-        "presigned": presigned.PRESIGNED,
-        "frost": frost.FROST,
-        "reshare": reshare.RESHARE,
-    }[name.split("-")[0]]
-    for name in SESSIONS
-}
+_PROTOCOLS = {"dkg": dkg.DKG, "ecdsa": ecdsa.ECDSA, "presign": presign.PRESIGN}
+_PROTOCOLS |= {"presigned": presigned.PRESIGNED, "frost": frost.FROST, "reshare": reshare.RESHARE}
+DEFINITIONS: dict[str, Definition] = {name: _PROTOCOLS[name.split("-")[0]] for name in SESSIONS}
 
 
 @cache
