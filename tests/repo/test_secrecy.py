@@ -23,18 +23,12 @@ CHEAP = Argon2Cost(1, 8)
 def made() -> dict[str, str]:
     rng = SystemRng()
     salt, share = new_salt(rng), rng.bytes(400)
+    about = {"key_id": "ab" * 32, "curve": "ed25519", "user_id": "somebody"}
+    keys = {name: {i: rng.bytes(32) for i in (2, 3)} for name in ("auth_keys", "identities")}
+    keys["node_keys"] = {i: SealKey.fresh(rng).public for i in (2, 3)}
+    pw_key = password_key(PASSWORD, salt, CHEAP)
     encrypted_share, secret_store = seal_share(
-        share,
-        pw_key=password_key(PASSWORD, salt, CHEAP),
-        salt=salt,
-        cost=CHEAP,
-        key_id="ab" * 32,
-        curve="ed25519",
-        user_id="somebody",
-        node_keys={i: SealKey.fresh(rng).public for i in (2, 3)},
-        auth_keys={i: rng.bytes(32) for i in (2, 3)},
-        identities={i: rng.bytes(32) for i in (2, 3)},
-        rng=rng,
+        share, pw_key=pw_key, salt=salt, cost=CHEAP, rng=rng, **about, **keys
     )
     return {
         "a password": PASSWORD,
