@@ -476,18 +476,14 @@ def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
 
 def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
+    rng, record = SystemRng(), share.record
+    about = {"key_id": record.epoch.hex(), "curve": record.curve_name, "user_id": user_id}
     return seal_share(
         SEALED,
-        pw_key=bytes(32),
-        salt=new_salt(SystemRng()),
-        cost=INTERACTIVE,
-        key_id=share.record.epoch.hex(),
-        curve=share.record.curve_name,
-        user_id=user_id,
+        **{"pw_key": bytes(32), "salt": new_salt(rng), "cost": INTERACTIVE, "rng": rng, **about},
         node_keys=seal_keys(gateway),
         auth_keys={party: share.auth_key(party) for party in MPC_NODES},
         identities={party: hello.identity for party, hello in hellos(gateway).items()},
-        rng=SystemRng(),
     )
 
 
