@@ -1,7 +1,5 @@
 """Vault policy ``signer``: the MPC node that signs opens the vault alone."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any

@@ -33,18 +33,9 @@ USER, PASSWORD, SALT, SHARE = "user-7", "correct horse", bytes(range(16)), bytes
 
 def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
     """The two strings of a vault."""
-    arguments = {
-        "salt": SALT,
-        "cost": CHEAP,
-        "key_id": KEY_ID,
-        "curve": "ed25519",
-        "user_id": USER,
-        "node_keys": NODE_KEYS,
-        "auth_keys": AUTH_KEYS,
-        "identities": IDENTITIES,
-        "rng": SystemRng() if seed is None else SeededRng(seed),
-        **changes,
-    }
+    arguments = {"salt": SALT, "cost": CHEAP, "key_id": KEY_ID, "curve": "ed25519", "user_id": USER}
+    arguments |= {"node_keys": NODE_KEYS, "auth_keys": AUTH_KEYS, "identities": IDENTITIES}
+    arguments |= {"rng": SystemRng() if seed is None else SeededRng(seed), **changes}
     if "pw_key" not in arguments:
         arguments["pw_key"] = vault.password_key(password, arguments["salt"], arguments["cost"])
     return vault.seal_share(share, **arguments)
@@ -205,16 +196,8 @@ def test_recomputed_from_the_strings_alone(cost):
     argon2 = Argon2id(salt=salt, length=32, iterations=operations, lanes=1, memory_cost=memory)
     assert secret[:32] == argon2.derive(PASSWORD.encode())
 
-    info = framed(
-        "mpcsim/vault/keys/v1",
-        b"\2",
-        key_id,
-        name,
-        salt,
-        operations.to_bytes(4, "big"),
-        memory.to_bytes(4, "big"),
-        *known,
-    )
+    costs = operations.to_bytes(4, "big"), memory.to_bytes(4, "big")
+    info = framed("mpcsim/vault/keys/v1", b"\2", key_id, name, salt, *costs, *known)
     okm = hkdf(secret, hashlib.sha256(info).digest())
     assert okm[32:] == data[65:97]
     associated = framed("mpcsim/vault/share/v1", b"\1", key_id, name, USER.encode())

@@ -1,7 +1,5 @@
 """The panel without its looks: what follows from its settings, what is refused, what it tells."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields as fields_of
 from dataclasses import replace
@@ -22,23 +20,11 @@ from node.panel.views import CAUSES, as_json, view
 
 FEW = 400
 TOKYO = {"region": "tokyo", "loss": 0.01, "cold": True}
-EVERYTHING = {
-    "region": "tokyo",
-    "gateway": "california",
-    "operator": "frankfurt",
-    "institution": "singapore",
-    "access": "wifi",
-    "loss": 0.007,
-    "up_mbit_per_s": 2.5,
-    "down_mbit_per_s": 40.0,
-    "cold": True,
-    "curve": "secp256k1",
-    "signer": "institution",
-    "vault_policy": "signer",
-    "early_requests": False,
-    "ot_extension_k": 4,
-    "separate_messages": True,
-}
+EVERYTHING = {"region": "tokyo", "gateway": "california", "operator": "frankfurt"}
+EVERYTHING |= {"institution": "singapore", "access": "wifi", "loss": 0.007, "up_mbit_per_s": 2.5}
+EVERYTHING |= {"down_mbit_per_s": 40.0, "cold": True, "curve": "secp256k1"}
+EVERYTHING |= {"signer": "institution", "vault_policy": "signer", "early_requests": False}
+EVERYTHING |= {"ot_extension_k": 4, "separate_messages": True}
 
 
 def panel(a: Any = None, b: Any = None, **options: Any) -> WhatIf:
