@@ -299,7 +299,6 @@ async def test_what_comes_after_the_tokens_expiry_is_not_looked_at(
     assert late or said == "The MPC nodes' parts of the vault key are damaged"
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("meanwhile", [True, False])
 async def test_a_key_that_this_node_knows_to_be_suspended(meanwhile: bool, house: House) -> None:
     record = await house.generate("secp256k1")
