@@ -98,10 +98,12 @@ class RequestIds:
 async def _refuse_repeated(field: bytes, send: Send) -> None:
     """Answer a request in which a field that must be single is repeated."""
     text = f"Invalid {_SINGLETONS[field]}: there are several"
-    headers = {"Content-Type": "application/json"} | Code.BAD_REQUEST.headers()
+    body = json.dumps({"error": text}).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    headers |= Code.BAD_REQUEST.headers()
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": BAD_REQUEST, "headers": raw})
-    await send({"type": "http.response.body", "body": json.dumps({"error": text}).encode()})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

@@ -386,7 +386,7 @@ def test_another_signers_sponsorship_is_refused_by_the_paymaster(embedded, owner
 def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
-    with pytest.raises(errors.BadRequest, match="^max_fee_per_gas: below 1250000000001, what the"):
+    with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
 
 
