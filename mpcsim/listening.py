@@ -3,8 +3,10 @@
 Until a request is here whole, nobody has said who they are, so everything before that is bounded:
 the length of headers, the time that headers and bodies take, the number of connections. Connections
 that wait for their client stand in queues, the longest waiting first; deadlines, and the choice of
-one that has to make room, look only at the head of a queue. All of this is one process's own: of
-several workers on one socket, each holds as many connections as are allowed.
+one that has to make room, look only at the head of a queue. Whose requests begin next is a line of
+connections, too, so that many who ask delay each other, and not what is being answered. All of this
+is one process's own: of several workers on one socket, each holds as many connections as are
+allowed.
 """
 
 from __future__ import annotations
