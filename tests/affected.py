@@ -7,8 +7,6 @@ Dependencies that no import shows are in `READERS`: tests that read files, or st
 A change of `BASIS` affects everything.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import subprocess

@@ -41,7 +41,7 @@ MEASURED: Final = "measured.json"
 """The file in this package."""
 DIGITS: Final = 4
 LEVEL_DIGITS: Final = 7
-"""After the point."""
+"""Digits of levels after the point."""
 EXACT: Final = 1e-4
 """Part of the second moment that may be off between two quantiles."""
 SEGMENTS: Final = 400
@@ -60,7 +60,7 @@ class Stage:
     curve: float = 0.0
     """Part of its time that goes into curve arithmetic; what is left is the interpreter's."""
     levels: tuple[float, ...] = ()
-    """Of the quantiles, from 0 to 1; by default they are at equal distances."""
+    """Levels of the quantiles, from 0 to 1; by default they are at equal distances."""
 
     @classmethod
     def of(cls, kind: Kind, samples_ms: NDArray[np.float64], curve: float = 0.0) -> Stage:

@@ -45,12 +45,12 @@ _USUAL: Final = Connection()
 CHUNK_S: Final = 60.0
 """Arrivals are drawn for so long at a time."""
 COOL_DOWN: Final = 0.1
-"""Part of its length for which a run goes on at most, until calls that came before its end are
-over;"""
+"""Part of its length for which a run goes on after its end at most, until all calls that came
+before are over."""
 COOL_DOWN_S: Final = 10.0
-"""or this, in a shorter run at most its length."""
+"""Time for which a shorter run goes on at most, unless it is itself shorter."""
 LOOKS: Final = 40
-"""How often it is looked, meanwhile."""
+"""Number of times at which a run that goes on may stop."""
 
 
 def run(

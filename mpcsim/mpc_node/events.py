@@ -50,8 +50,8 @@ EMPTY: Final = LogHead(0, bytes(32))
 LINES_AT_ONCE: Final = 32
 """Events of a kind about one user's key on a curve within ``LINES_S`` that have a line each, so
 that no user fills the disk; further ones are counted (table ``noted``), and the next line about
-that key has a line with their numbers before it. By curve: else whoever wants one key could do as
-much with the other before, and leave no line."""
+that key has a line with their numbers before it. By kind and curve: else whoever wants one key
+could begin as many of the other before, and leave no line."""
 LINES_S: Final = 3600.0
 
 
@@ -69,7 +69,7 @@ class Kind(Enum):
     """A new one, in place of one that was lost; no user's or key's event."""
     REFUSED = "refused"
     LEFT_OUT = "left out"
-    """How many events of a user before this have no line (``LINES_AT_ONCE``)."""
+    """How many events of a user's key before this have no line (``LINES_AT_ONCE``)."""
     RESTORED = "restored"
     """The store was put back from a backup: what had been written down since is not in this log."""
 
@@ -128,7 +128,7 @@ class EventLog:
         """Add an event, or count it."""
         now = self._now()
         if user_id:
-            if not _has_line(cursor, now, user_id, curve, kind.value):
+            if not _has_line(cursor, kind, now, user_id, curve):
                 return
             if left_out := _left_out(cursor, user_id, curve):
                 name = Kind.LEFT_OUT.value
@@ -154,31 +154,32 @@ def head(cursor: sqlite3.Cursor) -> LogHead:
     return EMPTY if row is None else LogHead(*row)
 
 
-def _has_line(cursor: sqlite3.Cursor, now: float, *of: str) -> bool:
-    """Count an event; whether it has a line.
+def _has_line(cursor: sqlite3.Cursor, kind: Kind, now: float, *at: str) -> bool:
+    """Count an event, and return whether it has a line.
 
     Args:
-        of: user, curve and kind.
+        at: user and curve.
     """
-    row = cursor.execute(
-        "SELECT since, written, left_out FROM noted WHERE user_id = ? AND curve = ? AND event = ?",
-        of,
-    ).fetchone()
-    since, written, left_out = row or (now, 0, 0)
+    query = "SELECT since, written, left_out FROM noted WHERE user_id = ? AND curve = ?"
+    found = cursor.execute(f"{query} AND event = ?", (*at, kind.value)).fetchone()
+    since, written, left_out = found or (now, 0, 0)
     if not 0 <= now - since < LINES_S:  # the clock may have been put back
         since, written = now, 0
     full = written >= LINES_AT_ONCE
-    values = *of, since, written + (not full), left_out + full
+    values = *at, kind.value, since, written + (not full), left_out + full
     cursor.execute("INSERT OR REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?)", values)
     return not full
 
 
 def _left_out(cursor: sqlite3.Cursor, *at: str) -> str:
-    """How many events of a user and curve have no line; from now on none. Empty: none."""
+    """Return how many events of a user's key have no line, as text; from now on none. Empty: none.
+
+    Args:
+        at: user and curve.
+    """
     which = "user_id = ? AND curve = ? AND left_out > 0"
-    counts = cursor.execute(
-        f"SELECT left_out, event FROM noted WHERE {which} ORDER BY event", at
-    ).fetchall()
+    query = f"SELECT left_out, event FROM noted WHERE {which} ORDER BY event"
+    counts = cursor.execute(query, at).fetchall()
     cursor.execute(f"UPDATE noted SET left_out = 0 WHERE {which}", at)
     said = ", ".join(f"{count} {event}" for count, event in counts)
     return said and f"{said}: too many for a line each"

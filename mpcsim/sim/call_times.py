@@ -108,7 +108,11 @@ class CallTimes:
         ]
         if self.failed:
             further = counted(self.failed, "further call")
-            notes.append(f"{further} failed and left no time; the last: {self.failure}")
+            share = self.failed / (self.failed + len(self.times_ms))
+            notes.append(
+                f"{further} failed and left no time ({share:.2%} of all, percentiles are of the "
+                f"others); the last: {self.failure}"
+            )
         return notes
 
     def table(self) -> Table:

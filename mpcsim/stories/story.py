@@ -132,7 +132,7 @@ class _Telling:
     def _follow(self, callers: list[Step]) -> None:
         """Find what the calls of requests of one role led to, and set the clocks of who was asked
         right."""
-        for caller in sorted(callers, key=lambda step: self._at(step.request)):
+        for caller in callers:
             calls = sorted(caller.request.calls, key=lambda call: call.began_ms)
             caller.calls = [Asked(call) for call in calls]
         asked = [(caller, each) for caller in callers for each in caller.calls]

@@ -102,9 +102,12 @@ class Configuration(Signing):
         """The call's times, explained; kept for those who ask again.
 
         Raises:
-            UsageError: bad number of samples.
+            UsageError: bad number of samples; every call fails.
         """
-        return _replayed(self, samples, seed)
+        found = _replayed(self, samples, seed)
+        if found.failed == samples:
+            raise UsageError("every call fails: TCP or the service gives it up")
+        return found
 
     def python(self, name: str, samples: int, seed: int = 0) -> str:
         """A statement that gives the same replay the name."""

@@ -101,7 +101,7 @@ def _picture(comparison: Comparison) -> str:
         from mpcsim.sim import figures
     except ImportError:
         return ""
-    times = {side.upper(): replay.finished_ms for side, replay in comparison.replays.items()}
+    times = {side.upper(): replay.answered_ms for side, replay in comparison.replays.items()}
     return figures.html(
         figures.tails({"signing calls (scope rest)": times}), "calls that take longer"
     )

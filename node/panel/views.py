@@ -163,13 +163,17 @@ def _field(field: fields.Field) -> FieldView:
 
 def _side(configuration: Configuration, replay: Replay) -> SideView:
     shares = np.geomspace(1.0, LOWEST, POINTS)
-    times = np.quantile(replay.finished_ms, 1 - shares, method="inverted_cdf")
+    times = np.quantile(replay.answered_ms, 1 - shares, method="inverted_cdf")
+    failed = ""
+    if replay.failed:
+        share = replay.failed / replay.samples
+        failed = f"; {share:.2%} of the calls failed, times are of the others"
     return SideView(
         {name: f.text(getattr(configuration, name)) for name, f in fields.FIELDS.items()},
         fields.usual(configuration),
         fields.idle(configuration),
         replay.name,
-        replay.network,
+        replay.network + failed,
         {str(percent): ms for percent, ms in replay.percentiles(PERCENTS).items()},
         replay.mean_ms,
         tuple(zip(times.tolist(), shares.tolist(), strict=True)),

@@ -1,7 +1,5 @@
 """The matrix at a glance: every finding has its words, and what is worse is darker."""
 
-from __future__ import annotations
-
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import Cell, Effect, aborted, broken
 from mpcsim.attacks.picture import OTHER, SERIOUS, at_a_glance

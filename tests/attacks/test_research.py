@@ -131,6 +131,12 @@ def test_without_any_check_off_the_copy_does_exactly_what_the_product_does():
     assert all(isinstance(end, Done) for outcomes in ends for end in outcomes.values())
 
 
+def test_a_build_says_what_is_off():
+    assert not ResearchBuild().switched_off
+    off = ResearchBuild(number=7, setup_check=False, sealing=False).switched_off
+    assert off == ("set-up check", "sealing", "protocol numbers")
+
+
 def test_a_forgetful_guard_forgets():
     guard = research.ForgetfulGuard()
     guard.discard(2)

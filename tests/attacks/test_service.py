@@ -11,7 +11,9 @@ from mpcsim.attacks.service.builds import PRODUCT
 from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, uncovered
 from mpcsim.attacks.service.findings import Finding, Verdict
 from mpcsim.attacks.service.model import Cell, observe
+from mpcsim.attacks.service.stage import Stage
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
+from mpcsim.ids import MPC_NODES
 from tests.helpers.repo import ROOT
 
 REFUSED = [entry for entry in ENTRIES if entry.research is not None]
@@ -39,6 +41,17 @@ def test_without_the_check_the_attack_succeeds(entry):
 
 
 # ---------------------------------------------------------------------- completeness
+
+
+def test_a_refusal_is_expected_in_words_of_its_own():
+    assert [entry.id for entry in ENTRIES if bool(entry.check) != bool(entry.says)] == []
+
+
+def test_the_rest_node_knows_who_the_mpc_nodes_are_from_the_start():
+    with Stage() as stage:
+        found = stage.service.app.state.wallet._gateway._trust
+        assert found._given
+        assert found._identities == {i: stage.node(i).hello().identity for i in MPC_NODES}
 
 
 def test_every_cell_of_the_table_is_executed():
@@ -115,7 +128,8 @@ def test_a_missing_run_is_missed():
 def test_a_refusal_that_does_not_come_or_comes_from_elsewhere_is_not_as_documented(found):
     cells = as_promised()
     at = next(i for i, cell in enumerate(cells) if cell.entry.refused and cell.as_it_is)
-    cells[at] = replace(cells[at], findings=(found,))
+    cells[at] = replace(cells[at], findings=(*cells[at].findings, found))
+    assert cells[at].observed == found
     matrix = report.collect(cells)
     assert not matrix.complete
     assert matrix.good == len(cells) - 1

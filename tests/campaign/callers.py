@@ -1,7 +1,5 @@
 """Those who call the service: each for one key, over HTTP, and no answer goes unchecked."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import random

@@ -3,8 +3,6 @@
 It knows no code of the service's: signatures are verified by libsodium and libsecp256k1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The whole service as processes that a campaign kills, stops, pauses, starves and starts again."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 
@@ -130,6 +131,8 @@ def test_a_slow_call_is_a_trace(calm: Run, tmp_path: object) -> None:
     assert isinstance(slow, Trace)
     assert slow.finished_ms >= calm.slow_call(2).finished_ms
     assert slow.finished_ms == pytest.approx(calm.percentile(100, between_s=(0, 60)).ms, rel=0.003)
+    works = [(work.party, work.end_ms) for work in slow.work]
+    assert {end.party: end.at_ms for end in slow.endings} == dict(sorted(works, key=itemgetter(1)))
     path = slow.critical_path()
     assert path.total_ms == pytest.approx(slow.finished_ms)
     assert {work.name for work in slow.work} >= {"the call", "its answer"}
@@ -173,19 +176,19 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=120, price=price, minutes=0.25, costs=both())
+    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both())
     assert found.price == price(found.deployment)
-    assert found.p99.ms <= 120
+    assert found.p99.ms <= 160
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
     few = {"gateway_speed": [4.0]}
     with pytest.raises(UsageError, match=r"none of 1 .* below 1 ms: p99 .*, above 1 ms"):
         cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both())
-    assert found.run.compare_percentile(99, 120) == "below", "known, not by chance"
+    assert found.run.compare_percentile(99, 160) == "below", "known, not by chance"
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("per_s", [5.0, 0.8 * MOST])
+@pytest.mark.parametrize("per_s", [5.0, 0.6 * MOST])
 def test_the_cheapest_is_the_same_for_all_seeds(per_s: float) -> None:
     """Or what straddles is said to: also where there are too few calls for an interval."""
     choices = {"gateway_speed": [1.0, 2.0], "node_replicas": [1, 2]}

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from mpcsim import Deployment, Network, Workload
@@ -298,11 +299,12 @@ def test_windows_count_as_a_whole(between_s: tuple[float, float], inside: range)
 def test_what_takes_many_runs_leaves_out_their_first_tenths() -> None:
     """In the beginning nobody is answered for a while."""
     slow = Workload(Steady(40.0), events=(Pauses(0.0, "gateway", 0.3),))
-    known = {"costs": made_up(), "minutes": 0.15}
+    known = {"costs": made_up(), "minutes": 0.15, "seed": 7}
     run = STAR.run(slow, seconds=6, costs=made_up())
     assert run.percentile(99, between_s=(0, 6)).ms > 200
     found = cheapest(STAR, slow, {"node_replicas": [1]}, p99_ms=150, **known)  # type: ignore[arg-type]
     assert found.p99.ms < 150
+    assert found.run.seed == 7
     moved = sensitivity(STAR, slow, **known)  # type: ignore[arg-type]
     assert moved[["less_ms", "more_ms"]].max().max() < 150
 
@@ -351,6 +353,19 @@ def test_what_has_no_more_of_anything_than_what_failed_is_not_tried(
     with pytest.raises(UsageError, match="none of 4 configurations"):
         cheapest(STAR, Workload(Steady(2.0)), choices, p99_ms=1, price=price)
     assert found == tried
+
+
+def test_what_no_test_decides_straddles() -> None:
+    """Too few calls, however long it runs; what is found then says that cheaper ones may do."""
+    few = Workload(Steady(0.5))
+    with pytest.raises(UsageError, match=r"p99 .* on neither side of 150 ms in 1\.28 minutes"):
+        cheapest(STAR, few, {"node_cores": [2]}, p99_ms=150, minutes=0.02, costs=made_up())
+    rows = [
+        {"node_cores": n, "price": n, "why_not": why}
+        for n, why in ((1, "p99: on neither side of"), (2, ""))
+    ]
+    text = str(Found(STAR, 2.0, observed(), pd.DataFrame(rows)))
+    assert text.endswith("; 1 cheaper ones may do, too: too close to tell")
 
 
 def test_a_deployment_that_refuses_calls_does_not_do() -> None:

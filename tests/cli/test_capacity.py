@@ -1,14 +1,11 @@
 """``mpcsim capacity``: runs and further answers on the command line."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 
 import pytest
 
-from mpcsim.capacity import running
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity import Costs, running
 from mpcsim.capacity.plan import Plan
 from mpcsim.cli import capacity, main
 from mpcsim.errors import UsageError

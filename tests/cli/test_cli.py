@@ -1,7 +1,5 @@
 """The ``mpcsim`` command, and the system it starts."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -16,39 +14,22 @@ import httpx
 import pytest
 
 from mpcsim.cli import gateway as gateway_command
-from mpcsim.cli import main
+from mpcsim.cli import main, parser
 from mpcsim.cli.demo import life
 from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
 from mpcsim.rpc.tokens import TokenVerifier
 from mpcsim.service import open_gateway
-from mpcsim.system import (
-    HOST,
-    Program,
-    backend,
-    free_port,
-    gateway_program,
-    node_program,
-    running,
-)
+from mpcsim.system import HOST, Program, backend, free_port, gateway_program, node_program, running
 from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
 from tests.node.harness import running as in_process
 
 CHOSEN = (
-    "--queue=3",
-    "--token-lifetime=7",
-    "--lease=9",
-    "--link-timeout=4",
-    "--making-limit=2",
-    "--making-queue=7",
-    "--making-wait=3.5",
-    "--limit-guesses=5",
-    "--limit-recoveries=3/86400s",
-    "--limit-signatures=20/0.5s",
-    "--forwarding=stream",
-    "--network=seoul,loss=0.1",
+    *("--queue=3", "--token-lifetime=7", "--lease=9", "--link-timeout=4", "--making-limit=2"),
+    *("--making-queue=7", "--making-wait=3.5", "--limit-guesses=5", "--limit-recoveries=3/86400s"),
+    *("--limit-signatures=20/0.5s", "--forwarding=stream", "--network=seoul,loss=0.1"),
 )
 LIFE = ["generate", *["sign"] * 3, "recover", *["sign"] * 3]
 SLOW, FAST = ("secp256k1", "sign"), ("ed25519", "sign")
@@ -85,35 +66,19 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["bench", "--runs", "0"],
-        ["bench", "--json", "/no/such/dir/x"],
-        ["bench", "--only", "nothing"],
-        ["calibrate", "/no/such/dir/x"],
-        ["calibrate", "--minutes", "0"],
-        ["calibrate", "--operations", "sing secp256k1"],
-        ["serve", "--network", "atlantis"],
-        ["serve", "--network", "seoul,weather=fine"],
-        ["demo", "--network", "seoul,loss=much"],
-        ["demo", "--signer", "client"],
-        ["serve", "--log-format", "xml"],
-        ["serve", "--token-lifetime", "0"],
-        ["serve", "--token-lifetime", "inf"],
-        ["serve", "--token-lifetime", "soon"],
-        ["serve", "--queue", "-1"],
-        ["serve", "--making-limit", "-1"],
-        ["serve", "--making-wait", "inf"],
-        ["serve", "--limit-guesses", "0"],
-        ["serve", "--limit-signatures", "5/0s"],
-        ["gateway", "--limit-recoveries", "1/h"],
-        ["token", "alice", "--data", "/no/such/folder"],
-        ["token"],
-        [],
-        ["nonsense"],
+        *("bench --runs 0", "bench --json /no/such/dir/x", "bench --only nothing"),
+        *("calibrate /no/such/dir/x", "calibrate --minutes 0", "calibrate --operations sing"),
+        *("demo --network seoul,loss=much", "demo --signer client", "", "nonsense"),
+        *(f"serve --network {name}" for name in ("atlantis", "seoul,weather=fine")),
+        *(f"serve --token-lifetime {text}" for text in ("0", "inf", "soon")),
+        *("serve --log-format xml", "serve --queue -1", "serve --making-limit -1"),
+        *("serve --making-wait inf", "serve --limit-guesses 0", "serve --limit-signatures 5/0s"),
+        *("gateway --limit-recoveries 1/h", "token alice --data /no/such/folder", "token"),
     ],
 )
 def test_bad_arguments_are_refused_before_anything_runs(arguments, capsys):
     try:
-        status = main(arguments)
+        status = main(arguments.split())
     except SystemExit as stopped:  # argparse's own
         status = stopped.code
     assert status == 2
@@ -184,16 +149,9 @@ def test_credentials_that_give_no_token(served, tmp_path, monkeypatch, capsys, t
 )
 def test_windows_is_refused_in_one_sentence(command):
     """Before anything is imported that is not there."""
-    program = (
-        "import sys\n"
-        "sys.platform = 'win32'\n"
-        "sys.modules |= {'fcntl': None, 'uvloop': None}\n"
-        f"{command}\n"
-        "sys.exit(main())\n"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
-    )
+    windows = "sys.platform = 'win32'; sys.modules |= {'fcntl': None, 'uvloop': None}"
+    program = [sys.executable, "-c", f"import sys; {windows}; {command}; sys.exit(main())"]
+    ended = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode in (1, 2)
     assert re.fullmatch(r"(mpcsim: error|node): [^\n]*Linux and macOS[^\n]*\n", ended.stderr)
 
@@ -270,3 +228,13 @@ def test_the_demo_signs_with_whom_it_is_told_to():
     with httpx.Client(transport=httpx.MockTransport(answer), base_url="http://node") as http:
         life(http, "ed25519", "institution")
     assert [signer for path, signer in asked if path.endswith("/sign")] == ["institution"] * 6
+
+
+def test_every_option_of_every_command_says_what_it_does() -> None:
+    found = [("mpcsim", parser())]
+    for name, each in found:
+        for action in each._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                found += [(f"{name} {word}", more) for word, more in action.choices.items()]
+            else:
+                assert action.help or not action.option_strings, f"{name}: {action.dest}"

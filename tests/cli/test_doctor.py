@@ -112,16 +112,6 @@ def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
     assert (status, lines[-1]) == (1, "2 keys of 2 users: 0 fit, 1 stuck, 1 could not be told")
 
 
-def broken(folder, what):
-    if what == "registry":
-        store_file(folder, "gateway").unlink()
-    elif what == "link":
-        link_file(folder, "gateway", MPC_NODES[0]).unlink()
-    elif what == "half copied":
-        path = store_file(folder, "gateway")
-        path.write_bytes(path.read_bytes()[:9000])
-
-
 @pytest.mark.parametrize(
     ("what", "complaint"),
     [
@@ -132,9 +122,13 @@ def broken(folder, what):
     ],
 )
 def test_what_the_gateway_lacks_is_one_sentence(told, old, served, what, complaint):
+    path = store_file(old, "gateway")
     if what == "another":
-        shutil.copy(store_file(served.other, "gateway"), old / "gateway")
-    broken(old, what)
+        shutil.copy(store_file(served.other, "gateway"), path)
+    elif what == "half copied":
+        path.write_bytes(path.read_bytes()[:9000])
+    else:
+        (path if what == "registry" else link_file(old, "gateway", MPC_NODES[0])).unlink()
     before = {path.name: path.read_bytes() for path in (old / "gateway").iterdir()}
     status, said = told(data=old)
     assert (status, complaint in said, said.count("\n")) == (2, True, 1), said

@@ -1,7 +1,5 @@
 """Processes end when they are told to, in order; and none outlives the one that started it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

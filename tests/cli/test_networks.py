@@ -1,7 +1,5 @@
 """``mpcsim network``, and network files where presets may be."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -56,9 +54,7 @@ def test_pairs_and_roles(tmp_path: Path, capsys) -> None:
     assert fit("regions.csv", *where, f"--output={out}", f"--figure={tmp_path / 'x.svg'}") == 0
     assert "client seoul, gateway virginia, operator virginia" in Network.load(out).name
     capsys.readouterr()
-    assert (
-        fit("pairs.csv", "--site=operator", "--site=gateway", "--figure=" + str(out) + ".pdf") == 0
-    )
+    assert fit("pairs.csv", "--site=operator", "--site=gateway", f"--figure={out}.pdf") == 0
     said = capsys.readouterr().out
     assert "operator - gateway: 400 round trips" in said
     assert "institution" not in said

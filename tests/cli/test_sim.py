@@ -1,7 +1,5 @@
 """``mpcsim sim`` and ``mpcsim trace``: scenarios run and traces read on the command line."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

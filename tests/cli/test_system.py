@@ -48,10 +48,7 @@ def test_who_ends_is_started_again_and_the_others_are_left_alone(caplog):
         revival.look()
         assert processes.status("one") is None
         assert processes.process_id("one") != ids["one"]
-        assert [processes.process_id(name) for name in ("other", "rest")] == [
-            ids["other"],
-            ids["rest"],
-        ]
+        assert all(processes.process_id(name) == ids[name] for name in ("other", "rest"))
         ends(processes, "rest")
         assert processes.ended(revival.names) == "rest"
 

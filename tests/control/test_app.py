@@ -14,8 +14,7 @@ from mpcsim.control.conditions import NotInForce
 from mpcsim.control.table import find
 from mpcsim.errors import UsageError
 from mpcsim.listening import listen
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.scenario import Scenario
+from mpcsim.sim import Network, Scenario
 from mpcsim.system import HOST, free_port
 
 TOKEN = "0123456789abcdef" * 4

@@ -17,9 +17,8 @@ from mpcsim.cli.controlled import _let_network_change  # a process of its own wo
 from mpcsim.control.child import EXPIRED_S, Child, Expiry, Interference
 from mpcsim.control.conditions import line
 from mpcsim.service import open_gateway
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
-from mpcsim.sim.scenario import Scenario
 
 USUAL = {"ahead_s": 0.0, "scenario": None, "delay_ms": 0.0, "cut": False}
 SIGN = ("POST", "/v3/wallet/sign")

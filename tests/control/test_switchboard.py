@@ -13,9 +13,8 @@ from mpcsim.control.conditions import NotInForce
 from mpcsim.control.switchboard import Switchboard, check_workers, controlled
 from mpcsim.control.table import PARTS
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import Crash
-from mpcsim.sim.scenario import Scenario
 from mpcsim.system import Program, Revival, free_port, gateway_program, node_program, running
 from tests.helpers.processes import until
 
@@ -115,12 +114,8 @@ def test_the_first_that_a_process_hears_is_what_is_in_force(board):
     board("clock", seconds=3600)
     board("slow", part="operator", ms=20)
     board("cut", part="operator")
-    assert board.told("operator")[-1] == {
-        "do": "set",
-        "ahead_s": 3600.0,
-        "delay_ms": 20.0,
-        "cut": True,
-    }
+    set_ = {"do": "set", "ahead_s": 3600.0, "delay_ms": 20.0, "cut": True}
+    assert board.told("operator")[-1] == set_
     board("kill", part="operator")
     # What made it slow, or cut it off, went with it.
     assert board.told("operator") == [{"do": "set", "ahead_s": 3600.0}]

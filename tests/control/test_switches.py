@@ -16,8 +16,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.rpc.database import REGISTRY
 from mpcsim.service.data_folder import store_file
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.scenario import Scenario
+from mpcsim.sim import Network, Scenario
 from mpcsim.system import free_port
 from mpcsim.testing.wallet_service import Settings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until
@@ -242,9 +241,7 @@ def test_there_are_users_and_then_there_are_none(service, alice):
     assert user["keys"][0]["public_key"] == first[0]["keys"][0]["public_key"]
     assert {key["curve"] for key in user["keys"]} == {"secp256k1", "ed25519"}
     for key in user["keys"]:
-        body = {name: key[name] for name in ("curve", "secret_store")}
-        body |= {"password": user["password"], "key_id": key["key_id"]}
-        body = {name: body[name] for name in ("secret_store", "password")}
+        body = {"secret_store": key["secret_store"], "password": user["password"]}
         alice.token, mine = user["token"], alice.token
         assert alice.ok("POST", "/validate/password", body) == {"result": True}
         assert alice.call("POST", "/sign", {**key, "message": "00" * 32})[0] == 200
@@ -283,12 +280,7 @@ def test_serve_with_switches(tmp_path, capsys):
         with control.down("gateway"):
             assert process.poll() is None  # that was on purpose
             runs = {part: found["runs"] for part, found in control.status()["parts"].items()}
-            assert runs == {
-                "operator": True,
-                "institution": True,
-                "gateway": False,
-                "node": True,
-            }
+            assert runs == {"operator": True, "institution": True, "gateway": False, "node": True}
         control.clock(hours=1)
         (user,) = control.demo_users(1)
         assert main(["control", "status", "--data", str(tmp_path / "data")]) == 0

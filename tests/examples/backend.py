@@ -11,8 +11,6 @@ how long, is said by whoever makes it. What it does about a failure:
   share, or lost. Recover.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

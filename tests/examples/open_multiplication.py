@@ -8,8 +8,6 @@ The receiver sends chi, the sender answers with d_i = a_i * chi - c_i for random
 set-up, but its three messages have to exist, and here they are empty.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from mpcsim.algebra.group import Scalar

@@ -17,8 +17,6 @@ What to add before anything of value goes over it:
 - Connections that come back. Here one that breaks while its sender is waited for ends the session.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress

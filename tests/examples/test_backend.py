@@ -10,9 +10,8 @@ from itertools import count
 import pytest
 from nacl.signing import VerifyKey
 
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
-from mpcsim.sim.scenario import Scenario
 from mpcsim.testing.wallet_service import Settings
 from tests.examples.backend import Backend
 

@@ -33,19 +33,13 @@ def over_sockets(parties, *, silent=(), deadline_s=DEADLINE_S, **options):
                 for i in (*parties_by_id, *silent)
             }
             at = {i: listening.getsockname() for i, listening in made.items()}
-            ends = await asyncio.gather(
-                *(
-                    drive(
-                        party,
-                        made[i],
-                        {j: at[j] for j in at if j != i},
-                        deadline_s=deadline_s,
-                        **options,
-                    )
-                    for i, party in parties_by_id.items()
-                ),
-                return_exceptions=True,
+            drives = (
+                drive(
+                    p, made[i], {j: at[j] for j in at if j != i}, deadline_s=deadline_s, **options
+                )
+                for i, p in parties_by_id.items()
             )
+            ends = await asyncio.gather(*drives, return_exceptions=True)
         return dict(zip(parties_by_id, ends, strict=True))
 
     return asyncio.run(together())

@@ -16,8 +16,6 @@ for who sent what. A protocol among holders of a key share names their secrets i
 as ``mpcsim.protocols.frost`` does, and leaves ``sealed`` as it is.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import xor

@@ -75,6 +75,15 @@ def test_altered_values_still_decode_where_they_promise_to(session):
             for operation in promised & set(field.operations):
                 changed = alter(opened.payload, opened.kind, opened.context, field.path, operation)
                 opened.kind.decode(changed, opened.context)
+                if operation == fields.DROP_LAST:
+                    now = message_fields(
+                        changed, opened.kind, opened.context, private=True, reveal=True
+                    )
+                    (left,) = (f for f in all_fields(now) if f.path == field.path)
+                    kept = field.fields[:-1]  # of a long list the first few are shown
+                    assert [f.value for f in leaves(left.fields[: len(kept)])] == [
+                        f.value for f in leaves(kept)
+                    ]
 
 
 def test_whole_messages(session):

@@ -5,8 +5,7 @@ from functools import cache
 
 from mpcsim import Network, Simulation
 from mpcsim.explorer import Explorer
-from mpcsim.sim import Free
-from mpcsim.sim.network.topology import Link, Site
+from mpcsim.sim import Free, Link, Site
 
 NETWORK = Network.preset("seoul", institution="frankfurt")
 

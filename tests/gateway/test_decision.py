@@ -297,6 +297,16 @@ def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
         assert decision.record.record.epoch == epoch("first")
 
 
+@pytest.mark.parametrize(("by", "name"), [(INSTITUTION, "new"), (OPERATOR, "first")])
+def test_an_abort_that_a_node_has_not_signed_settles_nothing(by, name):
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        ended = Ended(IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None).to_bytes()
+        lying(world, {"vote": lambda _: timed_out(OPERATOR), "abort": lambda _: ended})
+        assert said(world.decide("new"), "new") == "unknown"
+
+
 def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_dropped():
     """It has signed the abort first, which the other has dropped its share for, and voted then."""
     with World() as world:

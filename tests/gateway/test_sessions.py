@@ -173,12 +173,16 @@ async def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place(
     await finished(client, share, party, messages)
 
 
-@pytest.mark.options(queue=3, lease_s=0.2)
-async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(gateway, client):
+@pytest.mark.options(queue=3)
+async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(clock, gateway, client):
     share = await give_key(gateway, client, "secp256k1")
     await begun(client, share)
+    clock.now += LEASE_S - 0.1
+    waiting = [asyncio.create_task(client.sign(share)) for _ in range(3)]
+    await until(lambda: signing_line(gateway, share))
+    clock.now += 0.2
     async with asyncio.timeout(10):
-        await asyncio.gather(*(client.sign(share) for _ in range(3)))
+        await asyncio.gather(*waiting)
     assert nothing_open(gateway)
 
 

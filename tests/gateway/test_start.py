@@ -81,13 +81,17 @@ def test_what_a_node_cannot_hold_is_that_nodes_failure(monkeypatch, lie):
 def test_pages_that_are_full_have_others_behind_them(monkeypatch):
     """As many as there may be, exactly."""
     monkeypatch.setattr(activation, "MOST_HOLDINGS", 2 * PAGE)
-    pages = iter([PAGE, PAGE, 0])
+    pages, afters = iter([PAGE, PAGE, 0]), []
 
     async def work(activating):
         await activating.resolve_at_start()
 
-    asked = start(work, holdings=lambda user_id, body: page(body, next(pages)))
-    assert asked.count("holdings") == 3
+    def holdings(user_id, body):
+        afters.append(ListHoldings.from_bytes(body).after)
+        return page(body, next(pages))
+
+    start(work, holdings=holdings)
+    assert afters == ["", *(f"{many * PAGE:064x}" for many in (1, 2))]
 
 
 def standing(active, voted=None):

@@ -47,11 +47,13 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
 
 # ------------------------------------------------------------------ sieves
 
+LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
     (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
-    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7))), None),
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7)) * 32), None),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
     (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
+    (AnswerSieve(lambda envelope: None, 32), LARGEST, 1),
 ]
 
 
@@ -100,7 +102,12 @@ def test_what_is_no_exchange_is_refused(data):
 
 
 @pytest.mark.parametrize(
-    "data", [b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0"]
+    "data",
+    [
+        *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
+        b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
+        b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
+    ],
 )
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
@@ -261,6 +268,12 @@ async def broken(gateway, client, data):
 async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
     signing.port.breaks = unreachable(OPERATOR)
     await broken(gateway, client, signing.body.to_bytes())
+
+
+async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):
+    signing.port.node.restart()
+    response = await post(client, data := signing.body.to_bytes(), in_two(data, 1000), len(data))
+    assert (response.status_code, response.json()["error"]) == NO_SESSION
 
 
 @pytest.mark.parametrize("how", ["off", "suspended"])

@@ -4,8 +4,6 @@
 copy beside the test, so that a field that became optional, a limit or a status shows in the diff.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small services, for which it is known by formula what they do."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim import Network
+from mpcsim.capacity import Client, Deployment, Event
 from mpcsim.capacity.costs import Costs, Kind, Stage
-from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Event
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.limits import Limit
 from mpcsim.capacity.operations import ANSWERED, ASKED, Operation, Turn
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.speed import Speed
-from mpcsim.capacity.workload import Client
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
@@ -178,20 +174,12 @@ def made(
 ) -> Ran:
     """A service that has not begun yet."""
     operations, known = service
-    layout = Layout(
-        deployment or Deployment(Network.star(1.0)),
-        operations if isinstance(operations, list) else [operations],
-        known,
-        client,
-        users,
-        seed,
-        limits=limits,
-        room=room,
-    )
+    several = operations if isinstance(operations, list) else [operations]
+    where = deployment or Deployment(Network.star(1.0))
+    layout = Layout(where, several, known, client, users, seed, limits=limits, room=room)
     parts: list[NDArray[np.float64]] = []
-    return Ran(
-        layout, Drive(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events), parts
-    )
+    drive = Drive(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events)
+    return Ran(layout, drive, parts)
 
 
 def interval(values: NDArray[np.float64], batches: int = 20) -> tuple[float, float]:

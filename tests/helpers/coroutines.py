@@ -1,7 +1,5 @@
 """Tests that are coroutines, for the folders whose ``conftest`` takes this hook."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from contextlib import AbstractAsyncContextManager, AsyncExitStack

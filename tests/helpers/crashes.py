@@ -1,7 +1,5 @@
 """A process that ends at one of its durable writes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers held against an OpenAPI document."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Many exchanges on modelled connections, from compiled code, to compare with measurements."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -21,14 +19,8 @@ from mpcsim.sim.network.transport import Connection, Draws
 
 def bare(profile: str, algorithm: str, **settings: Any) -> Connection:
     """A connection of nothing but TCP."""
-    return Connection(
-        cold=True,
-        tls_round_trips=0,
-        overhead_bytes=0,
-        profile=profile,
-        congestion=algorithm,
-        **settings,
-    )
+    settings |= {"cold": True, "tls_round_trips": 0, "overhead_bytes": 0}
+    return Connection(profile=profile, congestion=algorithm, **settings)
 
 
 def row(connection: Connection, hops: int, one_way_ms: float, mbit_per_s: float) -> Network:

@@ -4,8 +4,6 @@
 ``index.html`` with all of them, to be looked at. The tests hold all of them to the same rules.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,8 +25,7 @@ from mpcsim.sim import Network, compare, figures, signing_point, sweep
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
-from mpcsim.sim.replay import MessageGraph, record
-from mpcsim.sim.replay.results import Replay
+from mpcsim.sim.replay import MessageGraph, Replay, record
 from mpcsim.smart_account import figures as operations
 from mpcsim.smart_account import setup
 from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClient

@@ -271,15 +271,14 @@ class Client:
     def proven(self, share: KeyShare, request: wire.Sign) -> wire.Sign:
         """A request to sign with the proof that belongs to it."""
         signer = PartyId(request.signer)
+        names = ("session_id", "message", "path")
         use = VaultUse.signing(
-            request.key_id,
-            self._named(),
-            self._boot(signer),
+            *(request.key_id, self._named(), self._boot(signer)),
             signer=signer,
-            session_id=request.session_id,
-            message=request.message,
             first=hashes(request.messages),
-            path=request.path,
+            reply_key=request.vault.reply_key if request.vault else b"",
+            presignatures=request.count,
+            **{name: getattr(request, name) for name in names},
         )
         return replace(
             request, first=use.first, proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
@@ -345,27 +344,10 @@ class Client:
         session_id, epoch = fresh_session(), share.record.epoch
         agreed = presign.setup(share, (CLIENT, signer), count)
         party = presign.party(agreed, session_id=session_id)
-        messages = sends(party.start())
-        use = VaultUse.signing(
-            epoch,
-            self._named(),
-            self._boot(signer),
-            signer=signer,
-            session_id=session_id,
-            message=b"",
-            first=hashes(messages),
-            reply_key=REPLY_KEY,
-            presignatures=count,
-        )
-        proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
+        about = session_id, epoch, signer, b"", sends(party.start()), (), NO_PROOF
         vault = self._vault(share, store, signer, presignatures=count)
-        reply = await self.ask(
-            "sign",
-            wire.Sign(
-                session_id, epoch, signer, b"", messages, use.first, proof, vault, count=count
-            ),
-        )
-        begun = wire.Signing.from_bytes(reply)
+        request = self.proven(share, wire.Sign(*about, vault, count=count))
+        begun = wire.Signing.from_bytes(await self.ask("sign", request))
         outputs = feed(party, begun.messages)
         while not isinstance(party.outcome, Done):
             outputs = feed(party, await self.exchange(session_id, sends(outputs)))
@@ -494,18 +476,14 @@ def seal_keys(gateway: OpenGateway) -> dict[PartyId, bytes]:
 
 def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]:
     """A vault of a key: encrypted share and secret store."""
+    rng, record = SystemRng(), share.record
+    about = {"key_id": record.epoch.hex(), "curve": record.curve_name, "user_id": user_id}
     return seal_share(
         SEALED,
-        pw_key=bytes(32),
-        salt=new_salt(SystemRng()),
-        cost=INTERACTIVE,
-        key_id=share.record.epoch.hex(),
-        curve=share.record.curve_name,
-        user_id=user_id,
+        **{"pw_key": bytes(32), "salt": new_salt(rng), "cost": INTERACTIVE, "rng": rng, **about},
         node_keys=seal_keys(gateway),
         auth_keys={party: share.auth_key(party) for party in MPC_NODES},
         identities={party: hello.identity for party, hello in hellos(gateway).items()},
-        rng=SystemRng(),
     )
 
 
@@ -568,9 +546,8 @@ def nodes_alone(folder: Path) -> Iterator[dict[PartyId, Link]]:
             node = stack.enter_context(closing(open_mpc_node(folder, party))).node
             keys = Keyring(read_link(folder, REGISTRY, party).keys)
             issuer = GrantIssuer(party, keys, SystemRng(), time.time)
-            links[party] = Link(
-                InProcess(node), issuer, SimulatedNetwork(), timer=time.perf_counter
-            )
+            network, timer = SimulatedNetwork(), time.perf_counter
+            links[party] = Link(InProcess(node), issuer, network, timer=timer)
         yield links
 
 

@@ -1,7 +1,5 @@
 """A whole service in this process that can be looked at: node, gateway, both MPC nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -54,10 +52,7 @@ def looked_at() -> Iterator[LookedAt]:
         opened.callback(loop.close)
         opened.callback(gateway.close)
         ports = {}
-        for name, what, of in (
-            ("gateway", gateway.app, gateway.seen()),
-            ("node", app, seen(app)),
-        ):
+        for name, what, of in (("gateway", gateway.app, gateway.seen()), ("node", app, seen(app))):
             port, connections = free_port(), Connections(ConnectionLimits())
             opened.enter_context(exposed(what, of, HOST, port, connections))
             ports[name] = f"http://{HOST}:{port}"

@@ -5,8 +5,6 @@ often that was sent before, and what it is. So there is a key for every pattern 
 looks for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import count
 from typing import Final, NamedTuple

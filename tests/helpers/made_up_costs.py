@@ -1,7 +1,5 @@
 """Costs that nobody measured, for tests of services under load."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

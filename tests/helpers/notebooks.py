@@ -4,8 +4,6 @@
 with fresh outputs and nothing about the machine they ran on.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys
@@ -48,16 +46,9 @@ def execute(path: Path) -> nbformat.NotebookNode:
 
 def normalise(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """Drop what tells of the machine or the moment."""
-    notebook.metadata = nbformat.from_dict(
-        {
-            "kernelspec": {
-                "display_name": "Python 3 (ipykernel)",
-                "language": "python",
-                "name": "python3",
-            },
-            "language_info": {"name": "python"},
-        }
-    )
+    kernel = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    notebook.metadata = nbformat.from_dict(about)
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
         cell.metadata = nbformat.from_dict({k: v for k, v in cell.metadata.items() if k == "tags"})

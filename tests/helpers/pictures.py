@@ -1,7 +1,5 @@
 """What a figure shows, as a reader sees it: texts and where they are, colours."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import combinations
 

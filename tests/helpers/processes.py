@@ -1,7 +1,5 @@
 """Processes from outside: whom they started, who is left, and requests that are under way."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

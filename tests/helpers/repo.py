@@ -13,16 +13,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parents[2]
 
 _NOT_OURS = {
-    ".git",
-    ".venv",
-    ".mypy_cache",
-    ".ruff_cache",
-    ".pytest_cache",
-    ".hypothesis",
-    ".ipynb_checkpoints",
-    "__pycache__",
-    "build",
-    "dist",
+    *(".git", ".venv", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis"),
+    *(".ipynb_checkpoints", "__pycache__", "build", "dist"),
 }
 
 

@@ -5,8 +5,6 @@ every log record and every entry of a request is kept as text, and after each te
 compared. What processes of their own log is looked at by the tests that start them.
 """
 
-from __future__ import annotations
-
 import base64
 import functools
 import json

@@ -23,16 +23,8 @@ from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.runner import InFlight, LocalRun
 from mpcsim.sample_keys import keys
-from mpcsim.testing.scenarios import (
-    HASH,
-    Scenario,
-    ecdsa_signing,
-    frost_signing,
-    key_generation,
-    presigned_signing,
-    presigning,
-    resharing,
-)
+from mpcsim.testing import scenarios
+from mpcsim.testing.scenarios import HASH, Scenario
 from tests.helpers.adversary import Adversary, Tamper
 
 
@@ -113,11 +105,7 @@ def samples(session: Session, sender: int) -> Mapping[str, Message]:
 
 
 def judge(
-    session: Session,
-    run: LocalRun,
-    cheaters: Collection[int] = (),
-    *,
-    may_wait: bool = False,
+    session: Session, run: LocalRun, cheaters: Collection[int] = (), *, may_wait: bool = False
 ) -> dict[int, Done | Aborted | Waiting]:
     """Assert what must hold of the honest parties whatever the cheaters did; return how they stand.
 
@@ -198,7 +186,7 @@ def check_frost(public_key: bytes, signatures: Mapping[int, Any]) -> None:
 
 
 def dkg_session(curve: str, t: int, n: int, scheme: str | None = None) -> Session:
-    return Session(key_generation(curve, t, n, scheme), check_key_shares)
+    return Session(scenarios.key_generation(curve, t, n, scheme), check_key_shares)
 
 
 def ecdsa_session(
@@ -213,7 +201,7 @@ def ecdsa_session(
     held = shares or keys("secp256k1", t, n)
     public_key = child_key(next(iter(held.values())).record, path)
     return Session(
-        ecdsa_signing(t, n, signers, held, path=path),
+        scenarios.ecdsa_signing(t, n, signers, held, path=path),
         lambda signatures: check_ecdsa(public_key, signatures),
     )
 
@@ -232,7 +220,7 @@ def presign_session(signers: tuple[int, ...], t: int, n: int, count: int = 2) ->
             if len(parts) == len(signers):
                 check_products(parts, held[1].public_key)
 
-    return Session(presigning(t, n, signers, count), check)
+    return Session(scenarios.presigning(t, n, signers, count), check)
 
 
 def check_products(parts: Sequence[Any], public_key: Any) -> None:
@@ -256,7 +244,7 @@ def presigned_session(signers: tuple[int, ...], t: int, n: int, finisher: int) -
         assert all(signature is None for i, signature in results.items() if i != finisher)
         check_ecdsa(public_key, {i: s for i, s in results.items() if i == finisher})
 
-    return Session(presigned_signing(t, n, signers, finisher), check)
+    return Session(scenarios.presigned_signing(t, n, signers, finisher), check)
 
 
 def child_key(record: PublicKeyRecord, path: Path) -> bytes:
@@ -270,7 +258,8 @@ def child_key(record: PublicKeyRecord, path: Path) -> bytes:
 def frost_session(signers: tuple[int, ...], t: int, n: int) -> Session:
     public_key = keys("ed25519", t, n)[1].public_key.encode()
     return Session(
-        frost_signing(t, n, signers), lambda signatures: check_frost(public_key, signatures)
+        scenarios.frost_signing(t, n, signers),
+        lambda signatures: check_frost(public_key, signatures),
     )
 
 
@@ -296,7 +285,7 @@ def reshare_session(
                 assert share.record.epoch != record.epoch
                 assert i not in held or share.secret_share != held[i].secret_share
 
-    return Session(resharing(curve, t, n, dealers, receivers, threshold), check)
+    return Session(scenarios.resharing(curve, t, n, dealers, receivers, threshold), check)
 
 
 SESSIONS: dict[str, Callable[[], Session]] = {
@@ -318,17 +307,9 @@ SESSIONS: dict[str, Callable[[], Session]] = {
 }
 """Made on demand (some need keys), by name."""
 
-DEFINITIONS: dict[str, Definition] = {
-    name: {
-        "dkg": dkg.DKG,
-        "ecdsa": ecdsa.ECDSA,
-        "presign": presign.PRESIGN,
-        "presigned": presigned.PRESIGNED,
-        "frost": frost.FROST,
-        "reshare": reshare.RESHARE,
-    }[name.split("-")[0]]
-    for name in SESSIONS
-}
+_PROTOCOLS = {"dkg": dkg.DKG, "ecdsa": ecdsa.ECDSA, "presign": presign.PRESIGN}
+_PROTOCOLS |= {"presigned": presigned.PRESIGNED, "frost": frost.FROST, "reshare": reshare.RESHARE}
+DEFINITIONS: dict[str, Definition] = {name: _PROTOCOLS[name.split("-")[0]] for name in SESSIONS}
 
 
 @cache

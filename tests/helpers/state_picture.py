@@ -4,8 +4,6 @@
 with ``<!-- rounds: NAME -->``, where NAME is a session of ``tests.helpers.sessions``.
 """
 
-from __future__ import annotations
-
 import re
 from itertools import groupby
 

@@ -4,8 +4,6 @@ A test of the second tier is marked `soak`. Hypothesis tests are in both: `examp
 examples, always the same ones, in `make test`, and many more, from a fresh seed, in `make soak`.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable
 from typing import Any

@@ -51,23 +51,14 @@ def end(view: Any, keep: Any, inbox: Any) -> Turn:
     return Turn(result="done")
 
 
+ASKED = Sends(Question, Delivery.BROADCAST, "asker", "others", sealed=False)
+ANSWERED = Sends(Answer, Delivery.BROADCAST, "others", "asker", sealed=False)
 TOY: Definition = Definition(
     name="toy",
     number=99,
     rounds=(
-        Round(
-            1,
-            "ask",
-            ask,
-            sends=(Sends(Question, Delivery.BROADCAST, "asker", "others", sealed=False),),
-        ),
-        Round(
-            2,
-            "answer",
-            answer,
-            needs=(Question,),
-            sends=(Sends(Answer, Delivery.BROADCAST, "others", "asker", sealed=False),),
-        ),
+        Round(1, "ask", ask, sends=(ASKED,)),
+        Round(2, "answer", answer, needs=(Question,), sends=(ANSWERED,)),
         Round(3, "end", end, needs=(Answer,)),
     ),
     setup=ToySetup,

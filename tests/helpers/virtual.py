@@ -6,9 +6,8 @@ from typing import Any
 
 from mpcsim.protocol import Party
 from mpcsim.runner import Participant
-from mpcsim.sim.network.topology import Network
+from mpcsim.sim import Network, Trace
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.trace import Trace
 from tests.helpers.sessions import Session
 
 

@@ -66,19 +66,15 @@ class World:
 
     def prepare(self, name, predecessor=None, parties=MPC_NODES):
         """A session has made shares; at some nodes only, if it broke off."""
-        self.follows[epoch(name)] = predecessor and epoch(predecessor)
+        follows = self.follows[epoch(name)] = predecessor and epoch(predecessor)
+        share = StoredShare(epoch(name).hex(), USER, CURVE, b"public key", b"share", PREPARED)
         for party in parties:
             old = self.stores[party].active(USER, CURVE)
             self.stores[party].prepare(
-                StoredShare(
-                    epoch(name).hex(),
-                    USER,
-                    CURVE,
-                    b"public key",
-                    b"share",
-                    PREPARED,
+                replace(
+                    share,
                     recoveries=old.recoveries + 1 if old else 0,
-                    predecessor=predecessor and epoch(predecessor).hex(),
+                    predecessor=follows and follows.hex(),
                 )
             )
 

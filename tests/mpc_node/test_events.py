@@ -132,8 +132,8 @@ def test_a_head_that_is_none_is_said_to_be_so():
 
 @pytest.mark.parametrize("kind", Kind)
 def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
-    """Of each kind there are so many lines an hour and curve; the number of further ones is in a
-    line before the next one about that key, whatever that says."""
+    """Of each kind there are so many lines an hour for a user's key on a curve; the number of
+    further ones is in a line before the key's next one, whatever that says."""
     log = Log()
     at, log.log._now = [0.0], lambda: at[0]
     cursor, other = log.database.cursor(), Kind.MADE if kind is not Kind.MADE else Kind.BEGUN
@@ -144,8 +144,8 @@ def test_what_one_user_causes_does_not_fill_the_disk_and_is_counted(kind):
 
     happens(LINES_AT_ONCE + 3)
     assert [event.event for event in log.rows()] == [kind.value] * LINES_AT_ONCE
-    for user, curve in (("bystander", "ed25519"), ("user", "secp256k1")):
-        log.log.write(cursor, kind, user, curve)
+    log.log.write(cursor, kind, "bystander", "ed25519")
+    log.log.write(cursor, kind, "user", "secp256k1")
     log.write(other)
     for _ in range(2):
         at[0] += LINES_S

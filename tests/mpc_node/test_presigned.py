@@ -14,10 +14,11 @@ from mpcsim.encoding import NO_CONTEXT
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.primitives.bip32 import path_bytes
+from mpcsim.rng import SeededRng
 from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused
+from mpcsim.rpc.errors import Refused, unreachable
 from mpcsim.vault import SecretStore, VaultUse
-from tests.helpers.gateway import REPLY_KEY, Client, give_key, seal, with_gateway
+from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
 from tests.helpers.gateway import ask_node as asked
 
 Keyed = tuple[Any, Client, KeyShare, SecretStore]
@@ -239,6 +240,31 @@ async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> No
 
 
 @with_key
+async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
+    gateway, client, share, store = keyed
+    node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
+    body = presigning(client, share, vault, 1)
+    held, said = node._share(node.store.find(share.record.epoch.hex())), []
+    for _ in range(2):
+        node._rng = SeededRng("the same")
+        said.append(node._signer(held, body).start())
+    assert said[0] == said[1]
+
+
+@with_key
+async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed) -> None:
+    gateway, client, share, store = keyed
+
+    async def failing(*_: Any) -> Any:
+        raise unreachable(INSTITUTION)
+
+    gateway.gateway.activation.signed = failing
+    with pytest.raises(Failed, match="cannot be reached"):
+        await client.presign(share, store)
+    assert not gateway.gateway.sessions._sessions
+
+
+@with_key
 async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
@@ -246,6 +272,9 @@ async def test_the_gateway_asks_nobody_about_a_suspended_key(keyed: Keyed) -> No
     await client.ask("suspend", await client.suspension(share))
     for link in gateway.links.values():
         link.node.handle = lambda *_: pytest.fail("asked")
-    response = await client.post("presigned", body)
-    assert response.status_code == 409
-    assert "this key is suspended" in response.json()["error"]
+    gateway.app.book.counters.append((entries := list[Any]()).append)
+    for verb, request in (("presigned", body), ("open", client.opening(share, store.halves))):
+        response = await client.post(verb, request)
+        assert response.status_code == 409
+        assert "this key is suspended" in response.json()["error"]
+    assert [entry.key_id for entry in entries] == [share.record.epoch] * 2

@@ -363,6 +363,14 @@ def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, si
         assert store.aborted("u", "ed25519", 9) == []
 
 
+def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(store):
+    store.abort(*AT, "before", voted_for=True)
+    store.put_back("yesterday", both=False)
+    store.prepare(stored("here", "another"))
+    for key_id in ("here", "before"):
+        assert store.abort(*AT, key_id, voted_for=True, replaces="another") is None
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_no_more_is_listed_than_a_statement_holds(store, count):
     for number in range(3):

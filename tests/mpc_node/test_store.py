@@ -232,6 +232,28 @@ def test_what_a_share_says_of_itself(store):
     assert "less" not in repr(found)
 
 
+def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
+    for key_id in ("a", "b"):
+        put_in_force(store, key_id, user=key_id)
+    store.suspend("b", "why")
+    store.database._writer.execute("PRAGMA query_only = ON")
+    for suspend in (lambda: store.suspend("a", "why"), lambda: store.heard_suspended({"b"})):
+        with pytest.raises(StoreFailed):
+            suspend()
+    for owed in (2, 0):
+        assert (store.owed, store.suspended(9), store.suspended(1)) == (owed, ["a", "b"], ["a"])
+        store.database._writer.execute("PRAGMA query_only = OFF")
+        store.pay()
+
+
+@pytest.mark.parametrize("number", [0, 1 << 32])
+def test_so_many_seal_keys_cannot_have_come_before(store, number):
+    with store.database.transaction() as cursor:
+        cursor.execute("INSERT INTO secrets VALUES ('seal_number', ?)", (number,))
+    with pytest.raises(StoreFailed, match="number of its seal key is none"):
+        store.seal_number()
+
+
 # ---------------------------------------------------------------------- nothing is left behind
 
 

@@ -18,8 +18,6 @@ took more than 4 minutes). With either, the checks would have stayed a mechanism
 drawing, picking tests by line, resuming and reporting ours: most of what is here.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

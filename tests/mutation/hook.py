@@ -4,8 +4,6 @@ Where it is imported already, its functions get the mutated code instead. Nothin
 neither source nor byte code. Only this process, and processes forked from it, see the mutant.
 """
 
-from __future__ import annotations
-
 import ast
 import gc
 import sys

@@ -4,8 +4,6 @@ The record is in `build/mutation`. It is used again while the product is what it
 that are new or changed, it is completed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

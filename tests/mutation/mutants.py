@@ -1,7 +1,5 @@
 """Every mutant of the product: the source with one check removed, or with one small mistake."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import re

@@ -5,8 +5,6 @@ decorators, docstrings, the texts of errors and logs, `assert`, and guards again
 (`InternalError`, `NotImplementedError`), of which nothing can be seen from outside.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

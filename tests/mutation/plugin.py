@@ -5,8 +5,6 @@
 Worker processes of pytest-xdist get the option, too; programs that a test starts do not.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -6,8 +6,6 @@ and the tests with one module mutated, in a fork of a process that has imported 
 from elsewhere: for mutants outside of functions, and before one is said to survive.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -19,8 +19,6 @@ out all.
 ``InternalError`` does not count: it guards against our own bugs, no message leads to it.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass

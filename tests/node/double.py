@@ -4,8 +4,6 @@ They know three kinds of user by name: ``alice`` has a secp256k1 key, ``bob`` ha
 ``mallory`` the next error in ``errors`` is raised.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

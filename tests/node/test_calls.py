@@ -1,7 +1,5 @@
 """The message graph of a signing call, by its options: it takes as long as the call itself."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What must hold of strings that anybody could have sealed: the MPC nodes' seal keys are public."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

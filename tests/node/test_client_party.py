@@ -1,7 +1,5 @@
 """The client's party against real peers in memory, with all that can happen on the way."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """The first message of a signature travels with the request that opens the vault."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from typing import Any

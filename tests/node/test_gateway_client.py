@@ -1,7 +1,5 @@
 """The gateway's client: what it makes of answers, and how its transports behave."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

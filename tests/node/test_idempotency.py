@@ -1,8 +1,6 @@
 """Calls that make a key and have a name: repeated, after whatever befell the first one, they end
 with a share that works. Node, gateway and MPC nodes in this process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress

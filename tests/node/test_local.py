@@ -52,8 +52,9 @@ def local(network: Network | None = None, **options: Any) -> LocalService:
     return LocalService(network, cost=CHEAP, **options)
 
 
-def generate(client: httpx.Client, curve: str = "ed25519") -> dict[str, Any]:
-    answer = client.post("/v3/wallet/generate", json={"curve": curve, "password": PASSWORD})
+def generate(client: httpx.Client, curve: str = "ed25519", **options: Any) -> dict[str, Any]:
+    new = {"curve": curve, "password": PASSWORD}
+    answer = client.post("/v3/wallet/generate", json=new, **options)
     assert answer.status_code == 200, answer.text
     share: dict[str, Any] = answer.json()
     return share
@@ -208,9 +209,7 @@ def life(curve: str, **options: Any) -> list[Any]:
         alice, bob = service.user("alice"), service.user("bob")
         seen: list[Any] = []
         new = {"curve": curve, "password": PASSWORD}
-        both = [
-            client.build_request("POST", "/v3/wallet/generate", json=new) for client in (alice, bob)
-        ]
+        both = [one.build_request("POST", "/v3/wallet/generate", json=new) for one in (alice, bob)]
         shares = [answer.json() for answer in service.at_once(both)]
         orders = [
             client.build_request("POST", "/v3/wallet/sign", json=order(share))
@@ -272,9 +271,7 @@ def test_a_caller_who_goes_away_stops_nothing() -> None:
     with local(WAN) as service:
         alice = service.user("alice")
         with pytest.raises(httpx.ReadTimeout):
-            alice.post(
-                "/v3/wallet/generate", json={"curve": "ed25519", "password": "x" * 12}, timeout=0.3
-            )
+            generate(alice, timeout=0.3)
         assert service.elapsed_ms == pytest.approx(300)
         service.wait(10_000)
         assert len(alice.get("/v3/wallet/key").json()["keys"]) == 1

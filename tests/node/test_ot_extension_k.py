@@ -1,7 +1,5 @@
 """Keys with k = 2 and 4 in OT extension: made, used, recovered to another k."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Presignatures: a signature in one request, and each used at most once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,17 +21,8 @@ from node.models import KeyShareRecord
 from node.presigning import Presigner
 from node.settings import Settings
 from node.timing import Timing
-from tests.node.wallets import (
-    House,
-    altering,
-    altering_vault,
-    answering,
-    failing,
-    losing,
-    meddling,
-    on,
-    stored_share,
-)
+from tests.node import wallets
+from tests.node.wallets import House, failing, on
 
 HASH = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -58,7 +47,7 @@ async def sign(
     house.transport.seen.clear()
     _, left = await house.wallet.sign(
         house.caller(),
-        stored_share(record),
+        wallets.stored_share(record),
         message=message,
         signer=signer,
         presignatures=presignatures,
@@ -105,7 +94,7 @@ async def test_a_signature_takes_one_request(signer: str, house: House) -> None:
 
 
 async def test_those_that_were_made_before_something_failed(house: House) -> None:
-    refused = answering(Reply(503, b"{}"))
+    refused = wallets.answering(Reply(503, b"{}"))
     record = await house.generate("secp256k1")
     house.transport.hook = on("sign", refused, nth=2)
     assert len(await house.presign(record, wire.MAX_BATCH + 1)) == wire.MAX_BATCH
@@ -146,7 +135,7 @@ async def test_a_used_one_is_of_no_use(forgetful: PartyId | None, house: House) 
 async def test_one_whose_answer_is_lost_is_gone(house: House) -> None:
     record = await house.generate("secp256k1")
     made = await house.presign(record, 1)
-    house.transport.hook = on("presigned", losing(Reply(504, b"{}")))
+    house.transport.hook = on("presigned", wallets.losing(Reply(504, b"{}")))
     with pytest.raises(Upstream):
         await sign(house, record, made)
     house.transport.hook = None
@@ -208,7 +197,7 @@ async def test_a_gateway_that_has_another_one_used(change: str, house: House) ->
         other: Any = 1 if change == "index" else bytes(len(getattr(asked.using, name)))
         return replace(asked, using=replace(asked.using, **{name: other})).to_bytes()
 
-    meddling(house, "presigned", another)
+    wallets.meddling(house, "presigned", another)
     assert await failing(BadRequest, sign(house, record, made)) == "Invalid secret_store"
     assert held(house, OPERATOR) == (2, 0)
     assert held(house, INSTITUTION) == (0, 2)
@@ -279,7 +268,7 @@ async def test_nor_with_a_vault_that_one_mpc_node_opens() -> None:
 
 async def meddled(house: House, record: KeyShareRecord, made: list[str], change: Any) -> str:
     """What is said when the gateway's reply to ``presigned`` is another one."""
-    house.transport.hook = on("presigned", altering(wire.Signing, change))
+    house.transport.hook = on("presigned", wallets.altering(wire.Signing, change))
     return await failing(ApiError, sign(house, record, made))
 
 
@@ -351,7 +340,7 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House
     """The next call finds the key free."""
 
     record = await house.generate("secp256k1")
-    damaged = altering(wire.Signing, lambda said: replace(said, vault=None))
+    damaged = wallets.altering(wire.Signing, lambda said: replace(said, vault=None))
     house.transport.hook = on("sign", damaged)
     await failing(ApiError, house.presign(record))
     assert not house.gateway.links[OPERATOR].node._sessions
@@ -361,7 +350,7 @@ async def test_presigning_that_comes_to_nothing_leaves_nothing_open(house: House
 
 async def test_a_gateway_that_says_nothing_of_an_allowance(house: House) -> None:
     record = await house.generate("secp256k1")
-    house.transport.hook = on("sign", altering_vault(allowance=None))
+    house.transport.hook = on("sign", wallets.altering_vault(allowance=None))
     said = await failing(ApiError, house.presign(record))
     assert said == "The MPC nodes do not agree on the presignatures"
 

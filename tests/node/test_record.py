@@ -99,6 +99,24 @@ def test_a_replay_takes_as_long_as_the_call(
     service.change()
 
 
+def test_a_call_that_the_service_gives_up_has_failed(
+    service: LocalService, calls: dict[str, Call]
+) -> None:
+    """The node waits for the gateway for 30 s, the gateway for an MPC node for 20."""
+    service.change()
+    graph = service.record(calls["ed25519"], runs=RUNS)
+    for answered, ends in {
+        True: [(14_000, 5, 5), (5, 5, 9_900)],
+        False: [(15_100, 5, 5), (5, 5, 10_100)],
+    }.items():
+        for network in (Network.star(*each) for each in ends):
+            service.change(network)
+            assert calls["ed25519"]().is_success == answered
+            assert (graph.replay(network, 1).failed == 0) == answered
+    service.change()
+    service.wait(60_000)
+
+
 def test_what_waits_for_what(service: LocalService, calls: dict[str, Call]) -> None:
     """A signature on ed25519: both MPC nodes are asked at once, the answer waits for both."""
     graph = service.record(calls["ed25519"], runs=RUNS)

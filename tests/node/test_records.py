@@ -18,16 +18,8 @@ from mpcsim.rpc.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
 from node.models import KeyShareRecord
 from node.records import Records, UnsignedRecord
-from tests.node.wallets import (
-    House,
-    Pass,
-    altering,
-    altering_json,
-    altering_vault,
-    failing,
-    on,
-    settled,
-)
+from tests.node import wallets
+from tests.node.wallets import House, Pass, failing, on
 
 CURVE = "ed25519"
 ANOTHER_CURVES = "another curve's"
@@ -80,7 +72,7 @@ async def recovered(house: House, cheat: str) -> AsyncIterator[Scene]:
         mine = await house.recover(CURVE)
         yield Scene(house, mine, older, record_of(house, "bob", CURVE))
         house.transport.hook = None
-        await settled(house)
+        await wallets.settled(house)
         await house.sign(mine)
 
 
@@ -156,9 +148,9 @@ async def test_a_vault_is_opened_with_the_keys_own_record(
     data, said = shown(scene, cheat)
 
     if what == "sign":
-        house.transport.hook = on("sign", altering_vault(record=data))
+        house.transport.hook = on("sign", wallets.altering_vault(record=data))
     else:
-        lie = altering(wire.VaultOpened, lambda opened: replace(opened, record=data))
+        lie = wallets.altering(wire.VaultOpened, lambda opened: replace(opened, record=data))
         house.transport.hook = on("open", lie)
     asked: dict[str, Callable[[KeyShareRecord], Any]] = {
         "sign": house.sign,
@@ -176,7 +168,7 @@ async def test_the_share_in_the_vault_is_the_one_that_the_record_is_of(
     change: dict[str, bytes], scene: Scene
 ) -> None:
     data = scene.sign(scene.own, **change).to_bytes()
-    scene.house.transport.hook = on("sign", altering_vault(record=data))
+    scene.house.transport.hook = on("sign", wallets.altering_vault(record=data))
     said = await failing(ApiError, scene.house.sign(scene.mine))
     assert said == "The MPC nodes have signed a record of other shares than these"
 
@@ -240,7 +232,7 @@ async def test_keys_and_addresses_are_those_of_the_record(
             if entry["curve"] == CURVE:
                 entry["record"] = told(data)
 
-    house.transport.hook = on(f"/wallet/v1/{path}", altering_json(lie))
+    house.transport.hook = on(f"/wallet/v1/{path}", wallets.altering_json(lie))
     ask = house.wallet.keys if path == "keys" else house.wallet.wallet_info
     assert await failing(UnsignedRecord, ask(house.caller())) == said
 
@@ -258,11 +250,11 @@ async def test_nothing_but_the_record_counts(scene: Scene) -> None:
             else:
                 entry["key_id"] = scene.others.record.key_id
 
-    house.transport.hook = on("/wallet/v1/keys", altering_json(lie))
+    house.transport.hook = on("/wallet/v1/keys", wallets.altering_json(lie))
     keys = {key.curve: key for key in (await house.wallet.keys(house.caller())).keys}
     assert keys[CURVE].key_id == scene.mine.key_id
     assert keys[CURVE].public_key == scene.mine.public_key
-    house.transport.hook = on("/wallet/v1/wallet", altering_json(lie))
+    house.transport.hook = on("/wallet/v1/wallet", wallets.altering_json(lie))
     wallet = await house.wallet.wallet_info(house.caller())
     for entry in wallet.wallets:
         public_key = bytes.fromhex(entry.key.public_key[2:])
@@ -272,7 +264,7 @@ async def test_nothing_but_the_record_counts(scene: Scene) -> None:
 
 @pytest.mark.parametrize("record", [None, "", "?", "AA", 7, told(b"nothing")])
 async def test_what_is_no_record(record: object, scene: Scene) -> None:
-    lie = altering_json(lambda document: document["keys"][0].update(record=record))
+    lie = wallets.altering_json(lambda document: document["keys"][0].update(record=record))
     scene.house.transport.hook = on("/wallet/v1/keys", lie)
     with pytest.raises((Upstream, UnsignedRecord)):
         await scene.house.wallet.keys(scene.house.caller())

@@ -1,7 +1,5 @@
 """Messages of a signature in requests of their own."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ The steps, the model and the invariants are the kit's (``mpcsim.testing``); part
 killed, messages get lost, tokens expire, requests meet at one key. In process and in virtual time.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Opening vaults and signing: what binds the requests for it, and who is believed."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Vault policy ``signer``: the MPC node that signs opens the vault alone."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from typing import Any
@@ -13,7 +11,7 @@ from mpcsim.rng import SystemRng
 from mpcsim.rpc import wire
 from mpcsim.rpc.errors import NodeFailed, Refused
 from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.statements import ATTESTED_S, Attest, SignedAttestation, signed_by
+from mpcsim.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
 from node.settings import Settings, SettingsError
@@ -177,7 +175,7 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
     of_another = replace(true.statement, party=OPERATOR)
     with pytest.raises(Refused, match="this is no statement of the institution"):
         heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
-    early = replace(true.statement, at_ms=int((clock.now + 3600) * 1000))
+    early = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + 1)
     with pytest.raises(Refused, match="from the future"):
         heard(house, SignedAttestation(early, node._identity.sign(early)))
     operator = house.gateway.links[OPERATOR].node._attestations
@@ -185,6 +183,11 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
         operator.check(bytes.fromhex(record.key_id))
     heard(house, true)
     operator.check(bytes.fromhex(record.key_id))
+    clock.now += AN_HOUR_S
+    operator.check(bytes.fromhex(record.key_id))
+    clock.now += 1
+    with pytest.raises(NodeFailed, match="has not heard"):
+        operator.check(bytes.fromhex(record.key_id))
 
 
 async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:

@@ -1,7 +1,5 @@
 """What somebody sees who opens the JupyterLab of ``make up``, in a real browser."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -19,17 +17,12 @@ pytest.importorskip("selenium", reason="selenium is not installed: no browser te
 
 from mpcsim.system import free_port
 from tests.explorer.lab import Lab
-from tests.explorer.page import browser, driver
+from tests.explorer.page import driver, needs_browser
 from tests.helpers.notebooks import FOLDER
 from tests.helpers.processes import PORTS
 from tests.helpers.repo import ROOT
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(
-        isinstance(browser(), str), reason=f"no browser tests: {browser()} (apt: chromium-driver)"
-    ),
-]
+pytestmark = [pytest.mark.soak, needs_browser]
 
 
 @pytest.fixture

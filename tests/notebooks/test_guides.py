@@ -1,7 +1,5 @@
 """The guides run as they stand: their Python in order, their commands, what they say is printed."""
 
-from __future__ import annotations
-
 import ast
 import asyncio
 import os
@@ -164,10 +162,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.few(5)
 @pytest.mark.parametrize("path", GUIDES, ids=lambda path: path.stem)
 def test_a_guide_runs(
-    path: Path,
-    place: None,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    path: Path, place: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module = ModuleType("guide")
     monkeypatch.setitem(sys.modules, "guide", module)

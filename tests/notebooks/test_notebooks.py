@@ -1,7 +1,5 @@
 """Every notebook runs from a clean kernel, and says what it says in the repository."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -18,18 +18,8 @@ from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.runner import LocalRun
 from mpcsim.testing.fields import Alteration, Malformation, alterations, malformations
+from tests.helpers import sessions
 from tests.helpers.adversary import Adversary, Tampered, on
-from tests.helpers.sessions import (
-    DEFINITIONS,
-    Session,
-    ecdsa_session,
-    judge,
-    kinds,
-    run_against,
-    run_with,
-    samples,
-    session,
-)
 
 CHEATERS = {
     "reshare-ed25519": (1, 3),  # a dealer; a party that only receives
@@ -38,14 +28,20 @@ CHEATERS = {
 """Who cheats, where not simply the second party."""
 
 
-ALL = [(name, sends.kind) for name in DEFINITIONS for sends in kinds(DEFINITIONS[name])]
+ALL = [
+    (name, sends.kind)
+    for name in sessions.DEFINITIONS
+    for sends in sessions.kinds(sessions.DEFINITIONS[name])
+]
 UNSENT = {("dkg-ed25519", "MultiplicationOffer"), ("presigned-2", "Open")} | {
-    (name, "MultiplicationOffer") for name in DEFINITIONS if name.startswith("reshare-ed25519")
+    (name, "MultiplicationOffer")
+    for name in sessions.DEFINITIONS
+    if name.startswith("reshare-ed25519")
 }
 """Kinds that a session never sends."""
 
 
-SLOW = [name for name in DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
+SLOW = [name for name in sessions.DEFINITIONS if "-secp256k1" in name or name == "presign-3"]
 """Sessions that set up the multiplication, or presign with three parties."""
 REPEATED = ["dkg-secp256k1-k4", "ecdsa-2-child", "ecdsa-3", "presign-2", "frost-3"]
 """Sessions with the messages of a smaller one; presigning has those of signing."""
@@ -62,10 +58,10 @@ EVERY_FIELD = cases(ALL, [*SLOW, *REPEATED, "reshare-ed25519-handover"])
 EVERY_SENT = cases([pair for pair in ALL if pair not in UNSENT], SLOW)
 
 
-def scopes(s: Session, cheater: int, kind: str) -> list[frozenset[int]]:
+def scopes(s: sessions.Session, cheater: int, kind: str) -> list[frozenset[int]]:
     """Toward every receiver, and toward a single one."""
     party = s.party(cheater)
-    role = next(sends.receivers for sends in kinds(s.definition) if sends.kind == kind)
+    role = next(sends.receivers for sends in sessions.kinds(s.definition) if sends.kind == kind)
     receivers = [i for i in party._roles[role] if i != cheater]
     return [frozenset(receivers), frozenset(receivers[:1])][: len(receivers)]
 
@@ -79,10 +75,10 @@ def spoil(
         wanted: which of them, by name.
         narrow: only toward one receiver.
     """
-    s = session(name)
+    s = sessions.session(name)
     runs, wrong = 0, []
     for cheater in CHEATERS.get(name, s.members[1:2]):
-        sample = samples(s, cheater).get(kind)
+        sample = sessions.samples(s, cheater).get(kind)
         if sample is None:
             continue
         wire = s.party(cheater).wire
@@ -101,7 +97,11 @@ def spoil(
 
 
 def one_run(
-    s: Session, cheater: int, kind: str, change: Alteration | Malformation, to: frozenset[int]
+    s: sessions.Session,
+    cheater: int,
+    kind: str,
+    change: Alteration | Malformation,
+    to: frozenset[int],
 ) -> None:
     reached: list[Message] = []
     adversary = Adversary(s.party(cheater))
@@ -117,8 +117,8 @@ def one_run(
         return spoilt
 
     adversary.tamper = tamper
-    run = run_with(s, adversary)
-    outcomes = judge(s, run, {cheater})
+    run = sessions.run_with(s, adversary)
+    outcomes = sessions.judge(s, run, {cheater})
     assert reached, "the message was never sent"
     if isinstance(change, Malformation):
         aborts = [o for o in outcomes.values() if isinstance(o, Aborted)]
@@ -128,7 +128,7 @@ def one_run(
     sign_with(run, s, cheater)
 
 
-def sign_with(run: LocalRun, s: Session, cheater: int) -> None:
+def sign_with(run: LocalRun, s: sessions.Session, cheater: int) -> None:
     """Where secp256k1 shares came out, each honest party signs with the cheater's."""
     if not str(s).startswith(("key_generation('secp256k1'", "resharing('secp256k1'")):
         return
@@ -139,11 +139,11 @@ def sign_with(run: LocalRun, s: Session, cheater: int) -> None:
     for i in shares:
         if i != cheater:
             signers = tuple(sorted((i, cheater)))
-            signing = ecdsa_session(signers, 2, 3, shares)
+            signing = sessions.ecdsa_session(signers, 2, 3, shares)
             again = LocalRun(signing.parties())
             again.start()
             again.finish()
-            judge(signing, again, {cheater})
+            sessions.judge(signing, again, {cheater})
 
 
 def assert_all_well(runs: int, wrong: list[str], expected: bool = True) -> None:
@@ -163,14 +163,14 @@ def test_one_spoilt_field(name, kind):
 @EVERY_SENT
 def test_two_messages_in_one_slot(name, kind):
     """The second one convicts its sender, if it still comes in time."""
-    s = session(name)
+    s = sessions.session(name)
     for cheater in CHEATERS.get(name, s.members[1:2]):
-        sample = samples(s, cheater).get(kind)
+        sample = sessions.samples(s, cheater).get(kind)
         if sample is None:
             continue
         other = alterations(sample, s.party(cheater).wire)[0]
-        both = run_against(s, cheater, on(kind, partial(_and, other)))
-        for outcome in judge(s, both, {cheater}).values():
+        both = sessions.run_against(s, cheater, on(kind, partial(_and, other)))
+        for outcome in sessions.judge(s, both, {cheater}).values():
             if isinstance(outcome, Aborted):
                 assert outcome.reason in (Reason.CONFLICTING_MESSAGE, Reason.PEER_ABORTED)
 
@@ -197,11 +197,11 @@ def _and(other: Alteration, message: Message) -> Tampered:
 )
 def test_a_notice_of_an_abort(payload, reason, detail):
     """It ends the run, and says nothing about who is to blame."""
-    s = session("frost-2")
+    s = sessions.session("frost-2")
     party = s.party(2)
     notice = Send(1, party._pack(ABORT_KIND, 1, payload, sealed=True), "AbortNotice", 0)
-    run = run_with(s, Adversary(party, on("Commitments", lambda m: [notice, m])))
-    outcome = judge(s, run, {2})[1]
+    run = sessions.run_with(s, Adversary(party, on("Commitments", lambda m: [notice, m])))
+    outcome = sessions.judge(s, run, {2})[1]
     assert outcome.reason is reason
     assert outcome.detail.startswith(detail)
     assert outcome.culprits == ({2} if reason is Reason.MALFORMED_MESSAGE else frozenset())

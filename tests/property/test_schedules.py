@@ -16,17 +16,8 @@ from mpcsim.protocol import Done, Party, Waiting
 from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
 from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.runner import InFlight, LocalRun
-from tests.helpers.sessions import (
-    RecordedRun,
-    Session,
-    dkg_session,
-    ecdsa_session,
-    frost_session,
-    judge,
-    presign_session,
-    presigned_session,
-    reshare_session,
-)
+from tests.helpers import sessions
+from tests.helpers.sessions import RecordedRun, Session, judge
 from tests.helpers.tiers import examples
 
 # Sessions small enough to run by the hundred, by protocol: (t, n) and the signers or dealers vary.
@@ -42,7 +33,7 @@ def quorums(draw: st.DrawFn, max_n: int) -> tuple[int, int, tuple[int, ...]]:
 
 
 @st.composite
-def sessions(draw: st.DrawFn) -> Session:
+def cheap(draw: st.DrawFn) -> Session:
     """A cheap session: ed25519 up to (3, 5), and ECDSA with the shares of three keys."""
     kind = draw(st.sampled_from(["dkg", "ecdsa", "presign", "presigned", "frost", "reshare"]))
     if kind in ("ecdsa", "presign", "presigned"):
@@ -50,18 +41,18 @@ def sessions(draw: st.DrawFn) -> Session:
         order = draw(st.permutations(range(1, n + 1)))
         signers = tuple(sorted(order[: draw(st.integers(t, n))]))
         if kind == "presign":
-            return presign_session(signers, t, n, draw(st.integers(1, 2)))
+            return sessions.presign_session(signers, t, n, draw(st.integers(1, 2)))
         if kind == "presigned":
-            return presigned_session(signers, t, n, draw(st.sampled_from(signers)))
-        return ecdsa_session(signers, t, n)
+            return sessions.presigned_session(signers, t, n, draw(st.sampled_from(signers)))
+        return sessions.ecdsa_session(signers, t, n)
     t, n, chosen = draw(quorums(5))
     if kind == "dkg":
-        return dkg_session("ed25519", t, n)
+        return sessions.dkg_session("ed25519", t, n)
     if kind == "frost":
-        return frost_session(chosen, t, n)
+        return sessions.frost_session(chosen, t, n)
     receivers = draw(st.sets(st.integers(1, 6), min_size=2, max_size=4))
     threshold = draw(st.integers(2, min(3, len(receivers))))
-    return reshare_session(
+    return sessions.reshare_session(
         "ed25519", chosen, tuple(sorted(receivers)), t=t, n=n, threshold=threshold
     )
 
@@ -117,7 +108,7 @@ def assert_honest_run(session: Session, run: LocalRun) -> None:
 
 
 @examples(50)
-@given(session=sessions(), data=st.data())
+@given(session=cheap(), data=st.data())
 def test_any_order_with_duplicates_and_restarts(session, data):
     run = LocalRun(session.parties())
     finish(run, *choices(data, {"again", "restart"}))
@@ -125,7 +116,7 @@ def test_any_order_with_duplicates_and_restarts(session, data):
 
 
 def test_a_party_that_has_not_started_resumes_as_such():
-    session = dkg_session("ed25519", 2, 3)
+    session = sessions.dkg_session("ed25519", 2, 3)
     party = session.party(1)
     again, outputs = Party.resume(party.definition, party.snapshot())
     assert outputs == []
@@ -174,7 +165,7 @@ def expected_waiting(session: Session, lost: set[tuple[int, int, str]]) -> dict[
 
 
 @examples(33)
-@given(session=sessions(), data=st.data())
+@given(session=cheap(), data=st.data())
 def test_lost_messages_are_waited_for_by_name(session, data):
     run = RecordedRun(session.parties())
     run.start()
@@ -258,12 +249,12 @@ def foreign(
 
 
 SMALL = [
-    lambda: dkg_session("ed25519", 2, 3),
-    lambda: ecdsa_session((1, 2, 3), 2, 3),
-    lambda: presign_session((1, 2), 2, 3),
-    lambda: presigned_session((1, 2, 3), 2, 3, finisher=2),
-    lambda: frost_session((1, 3), 2, 3),
-    lambda: reshare_session("ed25519", (1, 2), (2, 3)),
+    lambda: sessions.dkg_session("ed25519", 2, 3),
+    lambda: sessions.ecdsa_session((1, 2, 3), 2, 3),
+    lambda: sessions.presign_session((1, 2), 2, 3),
+    lambda: sessions.presigned_session((1, 2, 3), 2, 3, finisher=2),
+    lambda: sessions.frost_session((1, 3), 2, 3),
+    lambda: sessions.reshare_session("ed25519", (1, 2), (2, 3)),
 ]
 
 
@@ -311,7 +302,7 @@ def test_sealed_messages_of_another_session_do_not_fit(make):
 @given(data=st.data())
 def test_forged_early_messages_do_not_displace_the_real_one(data):
     """Before a pair has keys, sealed messages wait unopened; junk among them is dropped later."""
-    session = dkg_session("ed25519", 2, 3)
+    session = sessions.dkg_session("ed25519", 2, 3)
     run = LocalRun(session.parties())
     run.start()
     for i, party in run.parties.items():
@@ -325,17 +316,3 @@ def test_forged_early_messages_do_not_displace_the_real_one(data):
                     assert party.receive(j, forged.encode()) == []
     run.finish()
     assert_honest_run(session, run)
-
-
-def test_a_lost_notice_of_an_abort_leaves_a_waiting_party():
-    """Whoever does not hear of an abort waits; it never guesses."""
-    session = frost_session((1, 2), 2, 3)
-    run = LocalRun(session.parties())
-    run.start()
-    run.in_flight = [m for m in run.in_flight if m.sender != 2]
-    run.finish()
-    outcomes = judge(session, run, may_wait=True)
-    assert isinstance(outcomes[2], Waiting)
-    assert outcomes[1].parties == {2}
-    assert isinstance(run.parties[PartyId(1)].waiting(), Waiting)
-    assert str(outcomes[1]).startswith("waiting in round 2 (sign) for Commitments from 2")

@@ -11,7 +11,9 @@ from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
 from mpcsim.rng import SeededRng
+from mpcsim.runner import LocalRun, in_order
 from mpcsim.sample_keys import keys
+from tests.helpers.sessions import session
 
 SECP, OTHER, ED = keys("secp256k1"), keys("secp256k1", name="another"), keys("ed25519")
 A, B = b"a" * 32, b"b" * 32
@@ -129,3 +131,13 @@ def test_the_same_session_is_the_same():
     party = SESSIONS["ecdsa"][0](SeededRng("a cloned machine"))
     again, _ = Party.resume(party.definition, party.snapshot(), share=party.share)
     assert drawn(again) == drawn(party)
+
+
+def test_nothing_that_is_drawn_depends_on_the_order_in_which_messages_arrive():
+    said = []
+    for schedule in (in_order, lambda messages: len(messages) - 1):
+        run = LocalRun(session("ecdsa-3").parties())
+        run.start()
+        run.finish(schedule)
+        said.append([drawn(party) for party in run.parties.values()])
+    assert said[0] == said[1]

@@ -4,8 +4,6 @@ The Dockerfile's build steps are carried out in a clean directory with only the 
 copies, and both images' commands are run there.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

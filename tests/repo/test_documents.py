@@ -1,7 +1,5 @@
 """What the documents say is there is there: files, modules, names, tests, links, pictures."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

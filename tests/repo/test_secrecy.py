@@ -1,7 +1,5 @@
 """The watch over the suite's logs sees what it should."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import closing
 from types import SimpleNamespace
@@ -26,18 +24,12 @@ CHEAP = Argon2Cost(1, 8)
 def made() -> dict[str, str]:
     rng = SystemRng()
     salt, share = new_salt(rng), rng.bytes(400)
+    about = {"key_id": "ab" * 32, "curve": "ed25519", "user_id": "somebody"}
+    keys = {name: {i: rng.bytes(32) for i in (2, 3)} for name in ("auth_keys", "identities")}
+    keys["node_keys"] = {i: SealKey.fresh(rng).public for i in (2, 3)}
+    pw_key = password_key(PASSWORD, salt, CHEAP)
     encrypted_share, secret_store = seal_share(
-        share,
-        pw_key=password_key(PASSWORD, salt, CHEAP),
-        salt=salt,
-        cost=CHEAP,
-        key_id="ab" * 32,
-        curve="ed25519",
-        user_id="somebody",
-        node_keys={i: SealKey.fresh(rng).public for i in (2, 3)},
-        auth_keys={i: rng.bytes(32) for i in (2, 3)},
-        identities={i: rng.bytes(32) for i in (2, 3)},
-        rng=rng,
+        share, pw_key=pw_key, salt=salt, cost=CHEAP, rng=rng, **about, **keys
     )
     return {
         "a password": PASSWORD,
@@ -93,10 +85,7 @@ def test_a_secret_in_an_entry_is_seen():
 
 def test_log_files_have_no_secrets(tmp_path):
     """Of a key's life with its failures, at node, gateway and both MPC nodes."""
-    with (
-        closing(LogFile(tmp_path, "local")) as log,
-        LocalService(cost=CHEAP, log=log) as service,
-    ):
+    with closing(LogFile(tmp_path, "local")) as log, LocalService(cost=CHEAP, log=log) as service:
         alice = service.user("alice")
 
         def post(verb, body, status=200):

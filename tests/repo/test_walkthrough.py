@@ -1,7 +1,5 @@
 """``make up`` in a clean copy of the project, and the README's curl walk-through, word for word."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -76,16 +74,8 @@ def test_make_up_and_the_walk_through(tmp_path):
                 # The curl line that was printed, as it was printed: a key whenever it is run.
                 (line,) = re.findall(r"^ +curl -s .*?'$", said, re.DOTALL | re.MULTILINE)
                 for _ in range(2):
-                    answer = subprocess.run(
-                        ["bash", "-c", line],
-                        cwd=project,
-                        capture_output=True,
-                        text=True,
-                        timeout=60,
-                        check=True,
-                    )
-                    shares.append(json.loads(answer.stdout))
-                    assert "encrypted_share" in shares[-1], answer.stdout
+                    shares.append(json.loads(in_a_shell(line, project, environment)))
+                    assert "encrypted_share" in shares[-1], shares[-1].keys()
                     time.sleep(1)  # new users are named by the second
         finally:
             os.killpg(up.pid, signal.SIGINT)
@@ -122,24 +112,29 @@ def everything_but_data(project: Path) -> list[Path]:
     ]
 
 
+def in_a_shell(lines: str, project: Path, environment: dict[str, str]) -> str:
+    """What it prints; nothing may fail."""
+    done = subprocess.run(
+        ["bash", "-eu", "-c", lines],
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def walk_through(
     walk: str, project: Path, environment: dict[str, str], folder: Path
 ) -> dict[str, str]:
     """Paste it into a shell; the share that is left in a temporary file."""
     scratch = Path(tempfile.mkdtemp(dir=folder))
-    done = subprocess.run(
-        ["bash", "-eu", "-c", walk],
-        cwd=project,
-        env={**environment, "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    said = in_a_shell(walk, project, {**environment, "TMPDIR": str(scratch)})
     (left,) = scratch.iterdir()
     share: dict[str, str] = json.loads(left.read_text())
-    check_the_walk(done.stdout, share)
+    check_the_walk(said, share)
     return share
 
 

@@ -56,6 +56,17 @@ def test_they_are_written_without_being_asked_for(tmp_path, opened, monkeypatch)
     until(lambda: file.path.stat().st_size)
 
 
+def test_so_many_lines_wait_for_a_slow_disk(tmp_path, opened, monkeypatch, caplog):
+    monkeypatch.setattr(log_files, "EVERY_S", 3600)
+    monkeypatch.setattr(log_files, "MAX_WAITING", 3)
+    file = opened(tmp_path, "node")
+    for number in range(5):
+        file.put(f"{number}")
+    file.flush()
+    assert written(file.path) == [2, 3, 4]
+    assert "the disk is so slow that lines are missing" in caplog.text
+
+
 def test_full_files_make_room_and_the_oldest_go(tmp_path, opened):
     file = opened(tmp_path, "node", most_bytes=100, files=3)
     for number in range(50):

@@ -233,6 +233,7 @@ BAD = {
     "a letter is another": (flipped, DAMAGED),
     "a page is another": (garbled, DAMAGED),
     "a row is missing": (lambda s, t: altered(s, t, "DELETE FROM events"), DAMAGED),
+    "a table is too much": (lambda s, t: altered(s, t, "CREATE TABLE more (at)"), DAMAGED),
     "it says nothing": (lambda s, t: altered(s, t, "DELETE FROM backup"), DAMAGED),
     "another part's": (
         lambda s, t: shutil.copy(s.parent / "institution", t),

@@ -225,6 +225,7 @@ def test_a_disk_that_fails_while_the_registry_is_to_remember(tmp_path, emptied, 
         registry._writer = whole
         assert response.status_code == 503
         assert response.json()["undecided"]
+        assert response.headers["X-Error-Code"] == "outcome-unknown"
         for rows in shares_of(gateway).values():
             assert len(rows) == 2
         if not restarted:

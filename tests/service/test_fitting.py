@@ -13,10 +13,12 @@ import pytest
 
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
+from mpcsim.gateway.fitting import Key, Misfit, misfit
 from mpcsim.gateway.registry import Registry
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.keyshare import KeyShare
 from mpcsim.rpc.database import Database
+from mpcsim.rpc.holdings import ACTIVE, Holding
 from mpcsim.service.data_folder import store_file
 from tests.helpers.gateway import Client, reopen, shares_of
 from tests.helpers.tiers import fast_few
@@ -216,6 +218,15 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
     assert {name: store.read_bytes() for name, store in rest.items()} == before
     put_right(past.folder, folder, [role])
     assert start(folder, past) == (set(USERS), held(past.folder / "new"))
+
+
+@pytest.mark.parametrize("older", MPC_NODES)
+def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
+    shares = {p: [Holding("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
+    text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
+    assert misfit(Key(None, shares), frozenset()) == Misfit(
+        text, (file("gateway"), file(ROLES[older]))
+    )
 
 
 # ---------------------------------------------------------------------- no store yet

@@ -12,18 +12,8 @@ from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.standing import Ask, Drop, End, ListHoldings
 from mpcsim.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote
 from mpcsim.vault import SecretStore
-from tests.helpers.gateway import (
-    REPLY_KEY,
-    Client,
-    Failed,
-    ask_node,
-    delivered,
-    give_key,
-    granted,
-    seal,
-    shares_of,
-    with_gateway,
-)
+from tests.helpers import gateway as kit
+from tests.helpers.gateway import give_key, seal, with_gateway
 
 NOT_THE_GATEWAYS = "the grant is not the gateway's"
 USED = "the grant has been used before"
@@ -58,14 +48,14 @@ async def everything(gateway, client):
     store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
     for signer in MPC_NODES:
         await client.ask("presigned", await presigned(client, share, store, signer))
-    with pytest.raises(Failed):  # and a session that is called off
+    with pytest.raises(kit.Failed):  # and a session that is called off
         await client.exchange((await client.begin_recover("ed25519"))[0], [b"?"])
     await client.ask("suspend", await client.suspension(share))
-    await delivered(gateway)
+    await kit.delivered(gateway)
     share = await client.recover("ed25519")
     for party in MPC_NODES:
         for verb, body in about_shares(gateway, party, await client.user_id(), "ed25519").items():
-            ask_node(gateway.links[party], verb, "" if verb in OF_NO_USER else user(body), body)
+            kit.ask_node(gateway.links[party], verb, "" if verb in OF_NO_USER else user(body), body)
     return share
 
 
@@ -115,17 +105,17 @@ async def test_what_mpc_nodes_have_been_shown_is_of_no_further_use(gateway, clie
     share = await everything(gateway, client)
     verbs = gateway.links[OPERATOR].node.verbs - {"reset", "meet"}  # which were at the start
     assert {verb for _, verb, _, _ in requests} == verbs
-    before = shares_of(gateway)
+    before = kit.shares_of(gateway)
     for party, verb, grant, body in list(requests):
         for other in MPC_NODES:
             said = USED if other == party else NOT_THE_GATEWAYS
             for asked in (verb, "close"):
                 node = gateway.links[other].node
                 assert refusal(node, asked, grant, body) == (401, said)
-    assert shares_of(gateway) == before
+    assert kit.shares_of(gateway) == before
     key_id = share.record.epoch.hex()
     key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
-    await Client(client.http, key_token).check_works(share)
+    await kit.Client(client.http, key_token).check_works(share)
     await client.check_works(share)
     shown = b"".join(grant + body for _, _, grant, body in requests)
     bodies = {(party, verb): body for party, verb, _, body in requests}
@@ -160,7 +150,7 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
     store = SecretStore.from_text(seal(gateway, user_id, share)[1])
     proof, halves = client.opening(share, store.halves).proofs[OPERATOR], store.halves
     body = {
-        "open": wire.OpenHalf(epoch, REPLY_KEY, halves[OPERATOR], proof),
+        "open": wire.OpenHalf(epoch, kit.REPLY_KEY, halves[OPERATOR], proof),
         "sign": client.begin_sign(share)[1],
         "presigned": await presigned(client, share, store) if verb == "presigned" else None,
         "suspend": wire.SuspendKey(wire.Occasion(user_id, epoch, session_id), bytes(61)),
@@ -173,8 +163,8 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
     }[verb]
     user_id = "" if verb in OF_NO_USER else user_id
     no_key = ("generate", "standing", "testify", "merge", *OF_NO_USER)
-    right = granted(verb, user_id, body, None if verb in no_key else epoch)
-    before = shares_of(gateway)
+    right = kit.granted(verb, user_id, body, None if verb in no_key else epoch)
+    before = kit.shares_of(gateway)
     for what, other in OTHERS.items():
         if (verb, what) == ("generate", "user"):  # they may have one, too
             continue
@@ -183,7 +173,7 @@ async def test_an_mpc_node_does_what_a_grant_is_for_and_nothing_else(gateway, cl
         assert said == (401, f"the grant is for another {what}") or (
             what == "user" and said == (404, "no such key")
         )
-        assert shares_of(gateway) == before
+        assert kit.shares_of(gateway) == before
     link.node.handle(verb, link.grant(right), body.to_bytes())
 
 

@@ -70,7 +70,7 @@ def test_what_it_shows() -> None:
     for text in (str(found), html):
         for part in ("400 calls in a row over star", "scope rest", "95% confidence", "p99"):
             assert part in text
-        assert "3 further calls failed and left no time; the last: HTTP 401" in text
+        assert "3 further calls failed and left no time (0.74% of all, percentiles are" in text
     assert html.count("<table") == html.count("</table>") == 1
     assert repr(found).startswith("<CallTimes: 400 calls, p50 200.50 ms (")
     assert repr(found).endswith(", scope rest, 3 failed>")

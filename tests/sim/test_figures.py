@@ -19,6 +19,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
 from mpcsim.sim.colours import PALETTE, party_colour, tint
 from mpcsim.sim.figures import FILLS, Chart, critical_path, gantt, sequence_diagram, svg
+from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
 from mpcsim.sim.simulation import Policy
@@ -72,6 +73,12 @@ def test_a_time_axis_has_the_unit_of_its_numbers(kind, ends):
     of_a_unit = {"time (ms)": 1.0, "time (s)": 1000.0}[label]
     ms = trace(name).finished_ms
     assert 0.99 * ms <= max(limits) * of_a_unit <= 1.5 * ms
+
+
+@pytest.mark.parametrize("wanted", [(8, 9, 9.5), (9, 9.5, 10), (-1, 8, 12)])
+def test_positions_are_spread_between_the_ends(wanted: tuple[float, ...]) -> None:
+    found = _spread(wanted, 1, 0, 10)
+    assert found == {8: [8, 9, 10], 9: [8, 9, 10], -1: [0, 8, 10]}[int(wanted[0])]
 
 
 @pytest.mark.few(1)
@@ -226,6 +233,7 @@ def test_losses_and_ends_are_visible() -> None:
     assert "Respond from 1" in written
     assert len(gids(figure, "cross-")) == 1
     assert len(gids(figure, "ending-waiting")) == 2
+    assert gids(figure, "leader") == [], "every label stands beside its arrow"
     crashed = drawn(sequence_diagram, "crashed")
     assert len(gids(crashed, "cross-")) == sum(m.fate == "lost" for m in trace("crashed").messages)
     aborted = drawn(sequence_diagram, "aborted")

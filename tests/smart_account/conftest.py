@@ -17,6 +17,7 @@ from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClie
 from mpcsim.smart_account.deployment import deploy_token, mint
 from mpcsim.smart_account.service import SmartAccountService
 from tests.helpers.anvil import ANVIL_KEY, anvil
+from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 
 ETHER = 10**18
 
@@ -92,26 +93,22 @@ class World:
     def tokens(self, address: ChecksumAddress) -> int:
         return self.view(self.token, contracts.token().abi, "balanceOf", address)
 
-    def deposit(self, address: ChecksumAddress) -> int:
+    def entry_point(self, function: str, *args: object):
         abi = contracts.entry_point().abi
-        return self.view(self.service.deployment.entry_point, abi, "balanceOf", address)
+        return self.view(self.service.deployment.entry_point, abi, function, *args)
+
+    def deposit(self, address: ChecksumAddress) -> int:
+        return self.entry_point("balanceOf", address)
 
     def nonce(self, address: ChecksumAddress) -> int:
-        abi = contracts.entry_point().abi
-        return self.view(self.service.deployment.entry_point, abi, "getNonce", address, 0)
+        return self.entry_point("getNonce", address, 0)
 
     def state(self, *addresses: ChecksumAddress) -> list[tuple[int, ...]]:
         """All that an operation could change about the parties to it."""
         deployment = self.service.deployment
+        looks = (self.chain.balance, self.chain.transaction_count, self.deposit, self.nonce)
         return [
-            (
-                self.chain.balance(address),
-                self.chain.transaction_count(address),
-                self.deposit(address),
-                self.nonce(address),
-                self.tokens(address),
-                len(self.chain.code(address)),
-            )
+            (*(look(address) for look in (*looks, self.tokens)), len(self.chain.code(address)))
             for address in (*addresses, self.service.bundler.address, deployment.paymaster)
         ]
 

@@ -58,17 +58,13 @@ def test_a_closed_chain_has_no_process(chain):
         chain.fees()
 
 
-def test_a_service_goes_on_with_an_empty_chain():
+def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
     service = setup.in_own_process(rng=SeededRng("service on anvil"))
     try:
-        owner = setup.account(SeededRng("owner on anvil").bytes(32))
+        owner = new_plain_owner("owner on anvil")
         client = SmartAccountClient(ServiceTransport(service))
         flow = client.begin(owner.address, to=SOMEBODY, value=0, sponsored=True)
-
-        def sign(digest):
-            return bytes(owner.unsafe_sign_hash(digest).signature)
-
-        assert client.run(flow, sign)["status"] == "included"
+        assert client.run(flow, owner.sign)["status"] == "included"
         os.kill(_pid_of_anvil(service.chain), signal.SIGKILL)
         until(lambda: service.chain._process.poll() is not None)
         with pytest.raises(NoContract):

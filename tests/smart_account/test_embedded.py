@@ -54,18 +54,9 @@ def test_time_is_a_second_a_block_or_the_clocks():
 )
 def test_invalid_transactions_are_refused(change, says):
     on = chain()
-    transaction = {
-        "type": 2,
-        "chainId": on.chain_id,
-        "nonce": 0,
-        "gas": 21_000,
-        "value": 1,
-        "data": b"",
-        "maxFeePerGas": 10**10,
-        "maxPriorityFeePerGas": 1,
-        "to": SOMEBODY,
-        **change,
-    }
+    transaction = {"type": 2, "chainId": on.chain_id, "nonce": 0, "to": SOMEBODY, "value": 1}
+    transaction |= {"data": b"", "gas": 21_000, "maxFeePerGas": 10**10, "maxPriorityFeePerGas": 1}
+    transaction |= change
     with pytest.raises(ChainUnavailable, match=says):
         on.send_raw(RICH.sign_transaction(transaction).raw_transaction)
     assert on.transaction_count(RICH.address) == 0

@@ -1,26 +1,27 @@
 """The routes, and the client over HTTP."""
 
 import asyncio
-import threading
-import time
+from collections import Counter
 
 import httpx
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from mpcsim.smart_account.client import (
-    AsyncHttpTransport,
-    AsyncSmartAccountClient,
-    HttpTransport,
-    RequestRefused,
-    SmartAccountClient,
-)
+from mpcsim.smart_account import client as clients
+from mpcsim.smart_account.client import HttpTransport, SmartAccountClient
 from mpcsim.smart_account.endpoints import Endpoint
 from mpcsim.smart_account.errors import ChainUnavailable
-from mpcsim.smart_account.http import MAX_BODY_BYTES, routes
+from mpcsim.smart_account.http import (
+    AT_A_TIME_OF_USER,
+    MAX_BODY_BYTES,
+    REQUESTS_OF_USER,
+    TooManyRequests,
+    UserPlaces,
+    routes,
+)
+from tests.node.harness import PLACES, running
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 TOKEN = {"Authorization": "Bearer good"}
@@ -47,17 +48,8 @@ def app(service):
 @pytest.fixture(scope="module")
 def url(embedded):
     """A real server on the loopback interface."""
-    config = uvicorn.Config(app(embedded.service), port=0, log_level="critical", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join(10)
+    with running(app(embedded.service), PLACES[1]) as api:
+        yield str(api.client.base_url)
 
 
 @pytest.fixture
@@ -82,11 +74,10 @@ def test_a_whole_operation_with_awaits(embedded, owner, awaits):
         return owner.sign(message_hash)
 
     async def main():
+        options = {"base_url": "http://gateway", "headers": TOKEN}
         transport = httpx.ASGITransport(app(embedded.service))
-        async with httpx.AsyncClient(
-            transport=transport, base_url="http://gateway", headers=TOKEN
-        ) as http:
-            client = AsyncSmartAccountClient(AsyncHttpTransport(http))
+        async with httpx.AsyncClient(transport=transport, **options) as http:
+            client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
             flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
             await client.run(flow, sign if awaits else owner.sign)
             assert await client.step(flow, sign) is None
@@ -123,15 +114,8 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
     ("body", "says"),
     [
         (b"", "the body is not JSON"),
-        (b"{", "the body is not JSON"),
-        (b"\xff\xfe", "the body is not JSON"),
-        (b"[" * 100_000, "the body is not JSON"),
-        (b'{"to": ' + b"9" * 10_000 + b"}", "the body is not JSON"),
         (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
-        (b'{"to": "0x12", "value": 1, "\\ud800": 1}', "the body is not JSON"),
-        (b'{"to": "0x12", "value": "\\udfff"}', "the body is not JSON"),
         (b"[]", "the body is not a JSON object"),
-        (b'"0x"', "the body is not a JSON object"),
         (b"{}", "to: missing"),
         (b'{"to": 5, "value": 1}', "to: not an address"),
         (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
@@ -168,7 +152,7 @@ def test_bad_paths(http, path, status, says):
 def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     client = SmartAccountClient(HttpTransport(http))
     flow = client.begin(owner.address, to=SOMEBODY)
-    with pytest.raises(RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
+    with pytest.raises(clients.RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
         client.run(flow, owner.sign)
     assert refused.value.code == 422
     body = {**flow._body(), "call_data": "0x"}
@@ -201,6 +185,26 @@ def test_answers_of_others_on_the_way(status, body, says):
     with httpx.Client(transport=transport, base_url="http://gateway") as http:
         client = SmartAccountClient(HttpTransport(http))
         flow = client.begin(SOMEBODY, to=SOMEBODY)
-        with pytest.raises(RequestRefused, match=f"^info query: {says}$") as refused:
+        with pytest.raises(clients.RequestRefused, match=f"^info query: {says}$") as refused:
             client.run(flow, lambda message_hash: bytes(65))
         assert refused.value.code == status
+
+
+async def test_a_user_has_so_many_places_and_takes_nobody_elses():
+    places, leave, inside = UserPlaces(), asyncio.Event(), Counter()
+
+    async def ask(user):
+        async with places.place(user):
+            inside[user] += 1
+            await leave.wait()
+
+    users = ["alice"] * (REQUESTS_OF_USER + 1) + ["bob"]
+    asked = [asyncio.create_task(ask(user)) for user in users]
+    await asyncio.sleep(0)
+    assert inside == {"alice": AT_A_TIME_OF_USER, "bob": 1}
+    leave.set()
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in ended if each] == [TooManyRequests]
+    assert inside == {"alice": REQUESTS_OF_USER, "bob": 1}
+    await ask("alice")
+    assert not places._of

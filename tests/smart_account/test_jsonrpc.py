@@ -63,6 +63,8 @@ def test_reverts_in_the_dialects_of_nodes(error, data):
         (b"<html>", "did not answer eth_call: JSONDecodeError"),
         (b"[]", "did not answer eth_call in JSON-RPC"),
         (b"{}", "did not answer eth_call in JSON-RPC"),
+        *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),
+        ({"error": {"code": -32000, "message": "no", "data": "see 0xzz"}}, "refused eth_call: no"),
     ],
 )
 def test_a_node_that_fails_is_unavailable(reply, says):
@@ -85,18 +87,6 @@ def test_a_node_that_fails_is_unavailable(reply, says):
 def test_an_answer_that_makes_no_sense_is_none(result, ask):
     with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):
         ask(chain_that_answers({"result": result}))
-
-
-@pytest.mark.parametrize("error", ["text", 7, ["list"], True])
-def test_an_error_that_makes_no_sense_is_none(error):
-    with pytest.raises(ChainUnavailable, match="did not answer eth_call in JSON-RPC"):
-        chain_that_answers({"error": error}).call(SOMEBODY, b"")
-
-
-def test_a_revert_that_makes_no_sense_is_an_error():
-    error = {"code": -32000, "message": "no", "data": "see 0xzz"}
-    with pytest.raises(ChainUnavailable, match="refused eth_call: no"):
-        chain_that_answers({"error": error}).call(SOMEBODY, b"")
 
 
 @pytest.mark.parametrize("drops", [False, True])

@@ -16,21 +16,7 @@ from mpcsim.smart_account.operation import UserOperation
 
 SOMEBODY = to_checksum_address("0x" + "11" * 20)
 FEES = Fees(base_fee=100, priority=10)  # maximum: 210
-OPERATION = UserOperation.of(
-    {
-        "sender": SOMEBODY,
-        "nonce": 0,
-        "init_code": b"",
-        "call_data": b"",
-        "call_gas_limit": 1,
-        "verification_gas_limit": 10,
-        "pre_verification_gas": 100,
-        "max_fee_per_gas": 200,
-        "max_priority_fee_per_gas": 20,
-        "paymaster_and_data": b"",
-        "signature": b"",
-    }
-)
+OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 
 
 @pytest.mark.parametrize(
@@ -94,17 +80,13 @@ def test_what_is_given_back_can_be_spent_again():
     [{"success": False, "logs": ()}, {"gas_used": 5_000_000}],
     ids=["a transaction that fails", "an operation that pays too little"],
 )
-def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change):
+def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_plain_owner):
     """What is lost stays taken; an operation that pays for its transaction costs nothing."""
     service = setup.embedded(rng=SeededRng("a bundler's losses"))
-    client = SmartAccountClient(ServiceTransport(service))
-    owner = setup.account(SeededRng("an owner").bytes(32))
-
-    def sign(digest):
-        return bytes(owner.unsafe_sign_hash(digest).signature)
+    client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
 
     def operation():
-        return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), sign)
+        return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), owner.sign)
 
     assert operation()["status"] == "included"
     monkeypatch.setattr(service._risk, "wei", 6 * 10**14)
@@ -153,13 +135,8 @@ def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
 def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_owner):
     """Sender and nonce are the same: for its user that is a 409 with the differences."""
     owner = new_plain_owner("of alice")
-    flow = embedded.client.begin(owner.address, to=SOMEBODY, sponsored=True)
-    while "signature" not in flow.fields:
-        embedded.client.step(flow, owner.sign)
-    body = dict(flow.operation.items())
-    body.pop("signature")
-    wire = {name: hex(v) if isinstance(v, int) else v for name, v in body.items()}
-    wire = {name: "0x" + v.hex() if isinstance(v, bytes) else v for name, v in wire.items()}
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    wire = flow.operation.to_request(signed=False)
     altered = {**wire, "call_data": "0x"}
     with pytest.raises(Inconsistent, match="call_data"):
         embedded.service.answer(Endpoint.DIGEST, altered)

@@ -1,8 +1,11 @@
 """What the service answers, and what it refuses; a refusal changes nothing."""
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
 
 from mpcsim.rng import SeededRng
 from mpcsim.smart_account import contracts, errors, gas, setup, transactions
@@ -10,7 +13,7 @@ from mpcsim.smart_account.chain import Fees
 from mpcsim.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
 from mpcsim.smart_account.embedded import EmbeddedChain
 from mpcsim.smart_account.endpoints import Endpoint
-from mpcsim.smart_account.fields import FIELDS, SIGNED, supplied_by
+from mpcsim.smart_account.fields import FIELDS, GAS, SIGNED, supplied_by
 from mpcsim.smart_account.operation import UserOperation, personal_hash
 from mpcsim.smart_account.service import SmartAccountService
 
@@ -59,11 +62,8 @@ def test_info_is_address_nonce_and_init_calldata_in_one(embedded, owner):
 
     on.run(owner, to=on.stranger(), sponsored=True)
 
-    assert ask(on, Endpoint.INFO, address=owner.address) == {
-        "sender": account,
-        "nonce": "0x1",
-        "init_code": "0x",
-    }
+    later = {"sender": account, "nonce": "0x1", "init_code": "0x"}
+    assert ask(on, Endpoint.INFO, address=owner.address) == later
     assert ask(on, Endpoint.INIT, owner=owner.address) == {"init_code": "0x"}
 
 
@@ -83,13 +83,8 @@ def test_pre_verification_gas_by_the_usual_formula(embedded, owner):
 def test_the_callers_own_gas_values_are_kept(on, owner):
     body = drafted(on, owner)
     found = ask(on, Endpoint.SPONSOR, **body)
-    own = {
-        "call_gas_limit": int(found["callGasLimit"], 16) + 1,
-        "verification_gas_limit": int(found["verificationGasLimit"], 16) + 2,
-        "pre_verification_gas": int(found["preVerificationGas"], 16) + 300,
-        "max_fee_per_gas": int(found["maxFeePerGas"], 16) + 4,
-        "max_priority_fee_per_gas": int(found["maxPriorityFeePerGas"], 16) + 5,
-    }
+    more = zip(GAS, (1, 2, 300, 4, 5), strict=True)
+    own = {name: int(found[FIELDS[name].camel], 16) + by for name, by in more}
     reply = ask(on, Endpoint.SPONSOR, **body, **own)
     assert {FIELDS[name].camel: hex(value) for name, value in own.items()}.items() <= reply.items()
 
@@ -173,7 +168,7 @@ MALFORMED = [
     (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
     (Endpoint.INIT, {}, "owner: missing"),
     (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
-    (Endpoint.INIT, {"owner": SOMEBODY, "salt": 1}, "salt: unknown field"),
+    (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
     (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
     (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
@@ -199,63 +194,39 @@ def test_malformed_requests(embedded, endpoint, request_, says):
 
 def gas_refusals(on, owner, new_owner):
     """Request, kind and text of what the gas step refuses, for an account not yet deployed."""
-    body = drafted(on, owner)
-    other = on.account(new_owner("nobody in particular"))
-    wrong_call = body["init_code"][:42] + "12345678"
-    too_much = contracts.account().abi.call("execute", on.token, 0, transfer(SOMEBODY, 10**30))
-    coin = contracts.account().abi.call("execute", SOMEBODY, 10**30, b"")
-    entry_point = on.service.deployment.entry_point
-    unknown = contracts.account().abi.call("execute", entry_point, 1, b"\1" * 4)
-    return [
-        ({**body, "nonce": 1}, errors.Refused, "AA25 invalid account nonce"),
-        ({**body, "init_code": "0x"}, errors.Refused, "AA20 account not deployed"),
-        ({**body, "init_code": wrong_call}, errors.Refused, "AA13 initCode failed or OOG"),
-        ({**body, "sender": other}, errors.Refused, "AA14 initCode must return sender"),
-        ({**body, "call_data": "0x12345678"}, errors.Refused, "call_data: the call reverts"),
+    body, reverts = drafted(on, owner), "call_data: the call reverts"
+    execute = partial(contracts.account().abi.call, "execute")
+    too_much = execute(on.token, 0, transfer(SOMEBODY, 10**30))
+    unknown = execute(on.service.deployment.entry_point, 1, b"\1" * 4)
+    refused = [
+        ("nonce", 1, "AA25 invalid account nonce"),
+        ("init_code", "0x", "AA20 account not deployed"),
+        ("init_code", body["init_code"][:42] + "12345678", "AA13 initCode failed or OOG"),
         (
-            {**body, "call_data": "0x" + too_much.hex()},
-            errors.Refused,
-            "call_data: the call reverts: ERC20: transfer amount exceeds balance",
+            "sender",
+            on.account(new_owner("nobody in particular")),
+            "AA14 initCode must return sender",
         ),
-        ({**body, "call_data": "0x" + coin.hex()}, errors.Refused, "call_data: the call reverts"),
-        (
-            {**body, "call_data": "0x" + unknown.hex()},
-            errors.Refused,
-            "call_data: the call reverts",
-        ),
-        (
-            {**body, "verification_gas_limit": 1000},
-            errors.Refused,
-            "verification_gas_limit: too low: ",
-        ),
-        (
-            {**body, "verification_gas_limit": 10**9},
-            errors.BadRequest,
-            "verification_gas_limit: above",
-        ),
-        ({**body, "call_gas_limit": 10**9}, errors.BadRequest, "call_gas_limit: above"),
-        ({**body, "call_gas_limit": 10}, errors.BadRequest, "call_gas_limit: below"),
-        ({**body, "pre_verification_gas": 10}, errors.BadRequest, "pre_verification_gas: below"),
-        ({**body, "pre_verification_gas": 10**6}, errors.BadRequest, "pre_verification_gas: above"),
-        (
-            {**body, "pre_verification_gas": 3 * 10**11},
-            errors.BadRequest,
-            "pre_verification_gas: above",
-        ),
-        ({**body, "max_fee_per_gas": 0}, errors.BadRequest, "max_fee_per_gas: below"),
-        ({**body, "max_fee_per_gas": 10**12}, errors.BadRequest, "max_fee_per_gas: above"),
-        (
-            {**body, "max_priority_fee_per_gas": 0},
-            errors.BadRequest,
-            "max_priority_fee_per_gas: below",
-        ),
-        (
-            {**body, "max_priority_fee_per_gas": 10**15},
-            errors.BadRequest,
-            "max_priority_fee_per_gas: abo",
-        ),
-        ({**body, "signature": "0x"}, errors.BadRequest, "signature: unknown field"),
+        ("call_data", "0x12345678", reverts),
+        ("call_data", "0x" + too_much.hex(), f"{reverts}: ERC20: transfer amount exceeds balance"),
+        ("call_data", "0x" + execute(SOMEBODY, 10**30, b"").hex(), reverts),
+        ("call_data", "0x" + unknown.hex(), reverts),
+        ("verification_gas_limit", 1000, "verification_gas_limit: too low: "),
     ]
+    bounds = {
+        "verification_gas_limit": {"above": [10**9]},
+        "call_gas_limit": {"above": [10**9], "below": [10]},
+        "pre_verification_gas": {"above": [10**6, 3 * 10**11], "below": [10]},
+        "max_fee_per_gas": {"above": [10**12], "below": [0]},
+        "max_priority_fee_per_gas": {"above": [10**15], "below": [0]},
+        "signature": {"unknown field": ["0x"]},
+    }
+    for name, value, says in refused:
+        yield {**body, name: value}, errors.Refused, says
+    for name, values in bounds.items():
+        for says, wrong in values.items():
+            for value in wrong:
+                yield {**body, name: value}, errors.BadRequest, f"{name}: {says}"
 
 
 @pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
@@ -388,6 +359,19 @@ def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monk
     monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
     with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
         ask(embedded, Endpoint.SEND, **flow._body())
+
+
+def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
+    sent = []
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    offered = flow.operation.max_fee_per_gas, flow.operation.max_priority_fee_per_gas
+    now = Fees(offered[0] - offered[1], offered[1])
+    assert now.maximum > offered[0]
+    monkeypatch.setattr(embedded.chain, "fees", lambda: now)
+    monkeypatch.setattr(embedded.chain, "send_raw", lambda raw, _: sent.append(raw) or bytes(32))
+    ask(embedded, Endpoint.SEND, **flow._body())
+    paid = TypedTransaction.from_bytes(HexBytes(sent[0])).as_dict()
+    assert (paid["maxFeePerGas"], paid["maxPriorityFeePerGas"]) == offered
 
 
 # --- several at a time ---------------------------------------------------------------------------

@@ -10,8 +10,6 @@ been through, its next run begins anew, with fresh seeds. Records and report are
 Exit code: 0 if nothing failed, 1 if a test failed, 2 for a wrong request.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Areas of `make soak`: what each runs, and after which change to run it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 CHROMIUM = "chromium"

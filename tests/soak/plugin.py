@@ -1,7 +1,5 @@
 """pytest plugin of a soak run: skips tests this round has run, records outcomes, ends in time."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

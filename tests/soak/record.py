@@ -1,7 +1,5 @@
 """Record of an area's soak runs: a line of JSON a test, in rounds, kept in `build/soak`."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import subprocess

@@ -97,15 +97,12 @@ def test_a_failure_in_plain_words(logs):
 
 def test_the_list_of_calls(logs):
     made = calls(requests([logs]).lines)
-    assert [(request.request_id, request.status) for request in made] == [
-        ("new-1", 200),
-        ("new-2", 409),
-        ("order-7", 200),
-        ("order-8", 500),
-    ]
-    bad = [
-        line.split("  ")[-1].strip() for line in listed(calls(requests([logs]).lines, errors=True))
-    ]
+    found = {request.request_id: request.status for request in made}
+    assert found == dict(
+        zip(("new-1", "new-2", "order-7", "order-8"), (200, 409, 200, 500), strict=True)
+    )
+    wrong = listed(calls(requests([logs]).lines, errors=True))
+    bad = [line.split("  ")[-1].strip() for line in wrong]
     why = "ed25519 key already exists for this user (key-exists)"
     assert bad[0] == f"POST /v3/wallet/generate: {why}"
     assert len(bad) == 2
@@ -128,13 +125,11 @@ def test_a_trace_beside_the_simulators(logs, tmp_path):
     # Where the time went: to the institution and back.
     arrows = [m for m in trace.messages if m.kind.startswith("open")]
     assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
-    link = [
-        p for p in story(logs, "order-7").steps[0].below[0].phases if p.name == "institution-link"
-    ]
+    phases = story(logs, "order-7").steps[0].below[0].phases
+    link = [phase for phase in phases if phase.name == "institution-link"]
     for message, phase in zip(arrows, link, strict=True):
-        assert (message.sent_ms, message.received_ms) == pytest.approx(
-            (phase.began_ms, phase.ended_ms), abs=0.01
-        )
+        expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)
+        assert (message.sent_ms, message.received_ms) == expected
 
 
 def _nested(one, other):
@@ -169,9 +164,8 @@ def machines(tmp_path, off_s):
     """Three machines; the operator's clock is wrong."""
     first = [call("gateway", "/mpc/v1/sign", 1.0, 31.0), call("gateway", "/x", 35.0, 36.0)]
     node = line("node", 10.0, 40.0, "/v3/wallet/sign", calls=first)
-    gateway = line(
-        "gateway", 10.002, 28.0, "/mpc/v1/sign", calls=[call("operator", "/sign", 3, 23)]
-    )
+    below = [call("operator", "/sign", 3, 23)]
+    gateway = line("gateway", 10.002, 28.0, "/mpc/v1/sign", calls=below)
     warning = {"time": f"2026-01-01T00:00:{10.012 + off_s:09.6f}+00:00", "role": "operator"}
     warning |= {"level": "WARNING", "event": "look out", "request_id": "order-9"}
     operator = line("operator", 10.010 + off_s, 10.0)
@@ -198,14 +192,8 @@ def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
     text = shown(found)
     assert ("the clock of operator was 7000.0 ms" in text) == bool(off_s)
     assert ("ahead" in text) == (off_s > 0)
-    order = [
-        "node:",
-        "gateway:",
-        "operator: POST",
-        "! operator: WARNING look out",
-        "gateway: POST /x",
-    ]
-    places = [text.index(words) for words in order]
+    order = ["node:", "gateway:", "operator: POST", "! operator: WARNING look out"]
+    places = [text.index(words) for words in (*order, "gateway: POST /x")]
     assert places == sorted(places)
     assert "gateway: POST /x: answered 200; its log has nothing of it" in text
 
@@ -221,6 +209,15 @@ def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
     assert answered.step.request.role == "operator"
     trace = traced(told(about([tmp_path], "order-9").lines))
     assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
+    assert trace.finished_ms == pytest.approx(20.0)
+
+
+def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
+    asked = [call("operator", "/sign", 1.0, 9.0, 0)]
+    written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
+    written(tmp_path, "operator", line("operator", 10.002, 6.0))
+    (step,) = told(about([tmp_path], "order-9").lines).steps
+    assert step.calls[0].step.request.role == "operator"
 
 
 def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):

@@ -1,7 +1,5 @@
 """Faulty parties: ours, behind something that makes one mistake."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

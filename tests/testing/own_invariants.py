@@ -1,7 +1,5 @@
 """Invariants as somebody else would write them; none of them holds for ever."""
 
-from __future__ import annotations
-
 from mpcsim.protocol import Done
 from mpcsim.testing import ApiRun, invariant
 from mpcsim.testing.protocols import ProtocolRun

@@ -4,8 +4,6 @@ Every ability that a target can have: parts can be stopped and killed, messages 
 logs are read. In virtual time nothing of that takes any time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """This project's own node as a target of the kit: four processes, of which three are killed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The kit finds planted mistakes, and tells them in a few steps that anybody can take again."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

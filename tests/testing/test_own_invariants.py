@@ -1,7 +1,5 @@
 """Invariants of somebody's own: asked, told and shrunk like the kit's."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import textwrap

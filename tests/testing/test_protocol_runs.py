@@ -1,7 +1,5 @@
 """Runs of protocols under anything that can be drawn: ours hold, planted mistakes are found."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st

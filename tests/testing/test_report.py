@@ -1,7 +1,5 @@
 """What somebody reads whose test has failed under the plugin: the story first, and no secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

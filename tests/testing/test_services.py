@@ -1,7 +1,5 @@
 """The same run over every kind of client, and over a socket with the plugin."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Shrinking: what remains of a failing run is what matters, and it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,7 +53,7 @@ COMPOSITE = {
     "taken apart": (
         faulty.OldShareSigns,
         [GENERATE, Call("recover_twice_at_once", ED), SIGN],
-        [GENERATE, Call("recover", ED | {"password": "correct horse"}), SIGN],
+        [GENERATE, Call("recover", ED | {"password": "correct horse battery staple"}), SIGN],
     ),
     "one endpoint of many": (
         faulty.TakesExpiredTokens,

@@ -1,7 +1,5 @@
 """What is drawn is what the docstrings say, and shrinks to the ordinary case."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What a service does otherwise on purpose is waived by name, with a reason, and is reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

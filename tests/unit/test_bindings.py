@@ -7,6 +7,7 @@ though it is private: at a face, the others would hide that it is missing from o
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from types import SimpleNamespace as Stub
 from typing import Any
 
@@ -76,13 +77,34 @@ class Use:
         return self.function(**{name: one for name, (one, _) in self.inputs.items()} | changes)
 
 
-def uses(tag: Tag, function: Callable[..., Any], **inputs: Any) -> Use:
-    return Use(tag, function, inputs)
-
-
-def each(pair: tuple[Any, Any], *names: str) -> dict[str, Any]:
+def each(pair: Any, *names: str) -> dict[str, Any]:
     """Inputs that take the same pair of values."""
     return dict.fromkeys(names, pair)
+
+
+BOOT = A[:16], B[:16]
+CURVE = ("ed25519", "secp256k1")
+VALUES = {
+    **each(ID, *("count", "culprit", "depth", "finisher", "i", "index", "j", "k", "kind", "me")),
+    **each(ID, *("node", "number", "party", "presignatures", "protocol", "prover", "receiver")),
+    **each(ID, *("sender", "signer", "to", "who")),
+    **each((P, Q), "A", "R", "Y", "pk", "r", "shared"),
+    **each(CURVE, "curve", "curve_name", "group"),
+    "boot": BOOT,
+    "branch": (0, 1),
+    "nodes": ([A[:16]], [B[:16]]),
+    "path": ((0,), ()),
+    "sealed": (True, False),
+    "signers": ((1, 2), (1, 3)),
+    "user_id": ("u", "v"),
+    "verb": ("open", "sign"),
+}
+"""Of inputs by name; all others are bytes."""
+
+
+def uses(tag: Tag, function: Callable[..., Any], names: str = "", **inputs: Any) -> Use:
+    """The inputs of these names, with the values of ``VALUES``, and others."""
+    return Use(tag, function, {name: VALUES.get(name, BYTES) for name in names.split()} | inputs)
 
 
 def of_fields(tag: Tag, value: Any, method: str, *without: str, **others: Any) -> Use:
@@ -174,8 +196,8 @@ def vault_keys(secret, **changes):
 HALVES = dict.fromkeys(PAIR, bytes(144))
 STORE = {
     "key_id": KEY_ID,
-    "curve": ("ed25519", "secp256k1"),
-    "salt": (A[:16], B[:16]),
+    "curve": CURVE,
+    "salt": BOOT,
     "cost": (Argon2Cost(1, 8), Argon2Cost(2, 8)),
     "auth_keys": PAIRS,
     "identities": PAIRS,
@@ -195,16 +217,12 @@ def notice(pair_secret, to, culprit, **at):
     return notices.seal(pair_secret, Occasion(**at), to, culprit, SeededRng("nonce"))[24:]
 
 
-HEADER = {"sealed": (True, False), "session_id": BYTES}
-HEADER |= each(ID, "protocol", "kind", "sender", "receiver")
-OCCASION = {"user_id": ("u", "v"), "key_id": BYTES, "session_id": BYTES}
 OCCURRED = Occasion("u", A, A)
 RECORD = statements.KeyRecord("u", "ed25519", A, A, None, 0, A, PAIR)
 HEAD = statements.LogHead(1, A)
 HELD = statements.Held(A, A, 0, statements.SignedRecord(RECORD, {}, {}, {}))
 BOOT = A[:16], B[:16]
 SECP, ED = keys("secp256k1"), keys("ed25519")
-PRESIGNATURE = {"epoch": BYTES, "id": BYTES, "R": (P, Q), "signers": ((1, 2), (1, 3))}
 
 
 def requested(finisher, path, pk, message_hash, rho, **presignature):
@@ -212,20 +230,14 @@ def requested(finisher, path, pk, message_hash, rho, **presignature):
 
 
 USES = [
-    uses(Tag.RNG, lambda seed: Drbg(seed).bytes(32), seed=BYTES),
+    uses(Tag.RNG, lambda seed: Drbg(seed).bytes(32), "seed"),
     uses(
         Tag.RNG_FORK,
         lambda root, number, given: round_rng(Drbg(root), Stub(number=number), given).bytes(32),
-        number=ID,
-        **each(BYTES, "root", "given"),
+        "root number given",
     ),
-    uses(
-        Tag.COMMITMENT,
-        lambda sid, who, blinding, one, two: commit(sid, who, blinding, one, two),
-        who=ID,
-        **each(BYTES, "sid", "blinding", "one", "two"),
-    ),
-    uses(Tag.SCHNORR, schnorr._challenge, sid=BYTES, prover=ID, Y=(P, Q), R=(P, Q)),
+    uses(Tag.COMMITMENT, lambda **of: commit(*of.values()), "sid party blinding one two"),
+    uses(Tag.SCHNORR, schnorr._challenge, "sid prover Y R"),
     of_fields(
         Tag.CONTEXT,
         dkg.setup("secp256k1", 2, (1, 2, 3)),
@@ -238,154 +250,104 @@ USES = [
     of_fields(
         Tag.CONTEXT,
         reshare.setup(SECP[1].record, (1, 2), share=SECP[1]),
-        "context",
-        "share",
+        *("context", "share"),
         record=replace(SECP[1].record, epoch=A),
         dealer_ids=(1, 3),
         receiver_ids=(1, 2),
         threshold=3,
         scheme="ot/128",
     ),
-    uses(
-        Tag.CONTEXT,
-        ecdsa_rounds.context,
-        signers=((1, 2), (1, 3)),
-        path=((0,), ()),
-        **each(BYTES, "epoch", "message_hash"),
-    ),
-    uses(Tag.CONTEXT, frost_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), message=BYTES),
-    uses(Tag.CONTEXT, presign_rounds.context, epoch=BYTES, signers=((1, 2), (1, 3)), count=ID),
-    uses(Tag.SESSION, transcript, session_id=BYTES, group=STORE["curve"], sender=ID, message=BYTES),
+    uses(Tag.CONTEXT, ecdsa_rounds.context, "epoch signers message_hash path"),
+    uses(Tag.CONTEXT, frost_rounds.context, "epoch signers message"),
+    uses(Tag.CONTEXT, presign_rounds.context, "epoch signers count"),
+    uses(Tag.SESSION, transcript, "session_id group sender message"),
     uses(
         Tag.HEDGE,
-        lambda seed, number, me, sid, one, other: hedged_seed(
-            seed, Stub(number=number), me, sid, one, other
-        ),
-        **each(BYTES, "seed", "sid", "one", "other"),
-        **each(ID, "number", "me"),
+        lambda seed, number, **of: hedged_seed(seed, Stub(number=number), *of.values()),
+        "seed number me sid one other",
     ),
-    uses(Tag.SESSION_CALL, _of_call, verb=(str, "exchange", "activate")[1:], body_hash=BYTES),
-    uses(Tag.RECEIVED, received, before=BYTES, kind=(int, str), sender=ID, payload=BYTES),
-    uses(Tag.ECHO, echoed, session_id=BYTES, kind=(int, str), sender=ID, message=BYTES),
-    uses(Tag.EPOCH, new_epoch, transcript=BYTES),
-    uses(Tag.CHAIN_CODE, lambda who, part: chain_code({who: part, 7: A}), who=ID, part=BYTES),
+    uses(Tag.SESSION_CALL, _of_call, "body_hash", verb=("exchange", "activate")),
+    uses(Tag.RECEIVED, received, "before sender payload", kind=(int, str)),
+    uses(Tag.ECHO, echoed, "session_id sender message", kind=(int, str)),
+    uses(Tag.EPOCH, new_epoch, "transcript"),
+    uses(Tag.CHAIN_CODE, lambda who, part: chain_code({who: part, 7: A}), "who part"),
     uses(
-        Tag.PAIR_SECRET,
-        lambda transcript, i, j, dh, old: pair_secret(transcript, i, j, dh, old),
-        j=ID,
-        i=(1, 4),
-        **each(BYTES, "transcript", "dh", "old"),
+        Tag.PAIR_SECRET, lambda **of: pair_secret(*of.values()), "transcript i j dh old", i=(1, 4)
     ),
     uses(
         Tag.CHANNEL_KEY,
         lambda **inputs: message_key(protocol=1, sealed=True, **inputs),
-        pair_secret=BYTES,
+        "pair_secret session_id sender receiver kind",
         salt=BOOT,
-        **{name: HEADER[name] for name in ("session_id", "sender", "receiver", "kind")},
     ),
     # All of the header stands beside the key, too: AES-GCM authenticates it.
     uses(
         Tag.CHANNEL_KEY,
         lambda **inputs: sealed(pair_secret=A, salt=A[:16], **inputs).body[-16:],
-        payload=BYTES,
-        **HEADER,
+        "payload sealed session_id protocol kind sender receiver",
     ),
     uses(Tag.ZERO_SEED, zero_seed, pair_secret=(b"one", b"two")),
     uses(
         Tag.ZERO_SHARE,
         lambda group, seed, sid: zero_share(curve(group), 1, {2: seed}, sid),
-        group=STORE["curve"],
-        **each(BYTES, "seed", "sid"),
+        "group seed sid",
     ),
-    uses(Tag.OT_BASE_POINT, ot_base._hash_point, sid=BYTES, k=ID, branch=(0, 1), r=(P, Q)),
-    uses(Tag.OT_BASE_KEY, ot_base._key, sid=BYTES, k=ID, branch=(0, 1), A=(P, Q), shared=(P, Q)),
-    uses(
-        Tag.OT_TREE, ot_all_but_one._children, sid=BYTES, i=ID, depth=ID, nodes=([A[:16]], [B[:16]])
-    ),
-    uses(Tag.OT_LEAF, ot_all_but_one._leaves, sid=BYTES, i=ID, nodes=([A[:16]], [B[:16]])),
-    uses(Tag.OT_LEAVES, ot_all_but_one._digest, sid=BYTES, i=ID, proofs=([A, A], [A, B])),
+    uses(Tag.OT_BASE_POINT, ot_base._hash_point, "sid k branch r"),
+    uses(Tag.OT_BASE_KEY, ot_base._key, "sid k branch A shared"),
+    uses(Tag.OT_TREE, ot_all_but_one._children, "sid i depth nodes"),
+    uses(Tag.OT_LEAF, ot_all_but_one._leaves, "sid i nodes"),
+    uses(Tag.OT_LEAVES, ot_all_but_one._digest, "sid i", proofs=([A, A], [A, B])),
     uses(
         Tag.OT_EXT_PRG,
         lambda sid, leaves: ot_extension._stretched(DEFAULT, sid, leaves, 1, XI),
-        sid=BYTES,
+        "sid",
         leaves=(A * 64, B + A * 63),
     ),
-    uses(Tag.OT_EXT_CHALLENGE, hashed_rows, sid=BYTES, u=BYTES, rows=(A, B)),
-    uses(Tag.OT_EXT_OPENING, ot_extension._opening, sid=BYTES, t=BYTES),
+    uses(Tag.OT_EXT_CHALLENGE, hashed_rows, "sid u rows"),
+    uses(Tag.OT_EXT_OPENING, ot_extension._opening, "sid t"),
     uses(
         Tag.OT_EXT_OUTPUT,
         lambda sid, columns: ot_extension._pads(DEFAULT, sid, columns, 1),
-        **each(BYTES, "sid", "columns"),
+        "sid columns",
     ),
-    uses(Tag.MTA_GADGET, lambda sid: ot.gadget(DEFAULT, sid, 4), sid=BYTES),
-    uses(Tag.MTA_SESSION, direction_sid, sid=BYTES, sender=ID, receiver=ID),
-    uses(Tag.MTA_CORRECTIONS, ot.challenge, sid=BYTES, a=BYTES),
-    uses(Tag.MTA_THETA, ot.challenge, sid=BYTES, a=BYTES),
-    uses(Tag.MTA_MU, proof_sent, sid=BYTES, pads=((PADS[0], PADS[1]), (PADS[1], PADS[1]))),
+    uses(Tag.MTA_GADGET, lambda sid: ot.gadget(DEFAULT, sid, 4), "sid"),
+    uses(Tag.MTA_SESSION, direction_sid, "sid sender receiver"),
+    uses(Tag.MTA_CORRECTIONS, ot.challenge, "sid a"),
+    uses(Tag.MTA_THETA, ot.challenge, "sid a"),
+    uses(Tag.MTA_MU, proof_sent, "sid", pads=((PADS[0], PADS[1]), (PADS[1], PADS[1]))),
     uses(
         Tag.OFFER,
         lambda offer: _digests(view_of(wire=None), {2: Stub(encode=lambda _: offer)}),
-        offer=BYTES,
+        "offer",
     ),
     uses(
         Tag.CONFIRM,
         lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
-        **each(BYTES, "transcript", "record"),
+        "transcript record",
     ),
-    uses(Tag.PRESIGN, nth, of=BYTES, k=ID),
-    uses(
-        Tag.PRESIGNED,
-        requested,
-        finisher=ID,
-        path=((0,), ()),
-        pk=(P, Q),
-        **each(BYTES, "message_hash", "rho"),
-        **PRESIGNATURE,
-    ),
+    uses(Tag.PRESIGN, nth, "of k"),
+    uses(Tag.PRESIGNED, requested, "finisher path pk message_hash rho epoch id R signers"),
     uses(
         Tag.RERANDOMISE,
         lambda request, who, rho: shift(request, {who: rho, 7: A}),
-        who=ID,
-        **each(BYTES, "request", "rho"),
+        "request who rho",
     ),
-    uses(
-        Tag.FROST_HEDGE,
-        early_hedge,
-        auth_keys=PAIRS,
-        signers=((1, 2), (1, 3)),
-        **each(BYTES, "session_id", "message"),
-    ),
+    uses(Tag.FROST_HEDGE, early_hedge, "session_id signers message", auth_keys=PAIRS),
     uses(
         Tag.FROST_VIEW,
         frost_view,
-        hiding=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
-        key=tuple(ED[i].record.public_shares[i] for i in (1, 2)),
-        **each(BYTES, "session_id", "context"),
+        "session_id context",
+        **each(tuple(ED[i].record.public_shares[i] for i in (1, 2)), "hiding", "key"),
     ),
     uses(
         Tag.STORED,
         lambda curve_name, body: _stored(curve_name, body)[-CHECKSUM_BYTES:],
-        curve_name=STORE["curve"],
-        body=BYTES,
+        "curve_name body",
     ),
     uses(Tag.VAULT_KEYS, vault_keys, secret=(A + A, A + B), **STORE),
-    uses(
-        Tag.VAULT_SHARE,
-        sealing._associated_data,
-        key_id=KEY_ID,
-        curve=STORE["curve"],
-        user_id=("u", "v"),
-    ),
+    uses(Tag.VAULT_SHARE, sealing._associated_data, "curve user_id", key_id=KEY_ID),
     *(
-        uses(
-            tag,
-            lambda node, key_id, user_id, whole=whole: halves._binding(
-                node, key_id, user_id, whole
-            ),
-            node=ID,
-            key_id=KEY_ID,
-            user_id=("u", "v"),
-        )
+        uses(tag, partial(halves._binding, whole=whole), "node user_id", key_id=KEY_ID)
         for tag, whole in ((Tag.VAULT_HALF, False), (Tag.VAULT_WHOLE, True))
     ),
     uses(
@@ -393,64 +355,45 @@ USES = [
         lambda epoch, pair_secret: KeyShare.auth_key(
             Stub(record=Stub(epoch=epoch), peers={2: Stub(pair_secret=pair_secret)}), 2
         ),
-        **each(BYTES, "epoch", "pair_secret"),
+        "epoch pair_secret",
     ),
-    uses(Tag.VAULT_ANSWER, answer_tag, pair_secret=BYTES, sender=ID, session_id=BYTES, mac=BYTES),
+    uses(Tag.VAULT_ANSWER, answer_tag, "pair_secret sender session_id mac"),
     uses(
         Tag.VAULT_PRESIGNATURE,
         presignature_binding,
-        user_id=("u", "v"),
+        "user_id id key_id signer index",
         allowance=BOOT,
         boots=({2: BOOT[0]}, {2: BOOT[1]}),
-        **each(BYTES, "id", "key_id"),
-        **each(ID, "signer", "index"),
     ),
     uses(
         Tag.VAULT_USE,
         lambda key, **use: VaultUse(**use).mac(key),
-        boot=BOOT,
-        verb=("open", "sign"),
-        user_id=("u", "v"),
+        "key boot verb user_id path key_id reply_key session_id message using signer presignatures",
         first=((A,), (B,)),
-        path=((0,), ()),
-        **each(BYTES, "key", "key_id", "reply_key", "session_id", "message", "using"),
-        **each(ID, "signer", "presignatures"),
     ),
-    uses(
-        Tag.GRANT,
-        granted,
-        party=ID,
-        boot=BOOT,
-        verb=("open", "sign"),
-        user_id=("u", "v"),
-        path=((0,), ()),
-        **each(BYTES, "key", "key_id", "session_id", "message"),
-    ),
+    uses(Tag.GRANT, granted, "key party boot verb user_id path key_id session_id message"),
     uses(
         Tag.GRANTED_MESSAGE,
         lambda message, path: Scope("sign", message=message, path=path).packed(),
-        message=BYTES,
-        path=((0,), ()),
+        "message path",
     ),
-    uses(Tag.MAIL, mail._digest, data=BYTES),
-    uses(Tag.SUSPENSION, notice, pair_secret=BYTES, to=ID, culprit=ID, **OCCASION),
+    uses(Tag.MAIL, mail._digest, "data"),
+    uses(Tag.SUSPENSION, notice, "pair_secret to culprit user_id key_id session_id"),
     uses(
         Tag.SUSPENSION,
         lambda pair_secret, key_id: notices._key(pair_secret, replace(OCCURRED, key_id=key_id)),
-        **each(BYTES, "pair_secret", "key_id"),
+        "pair_secret key_id",
     ),
-    uses(Tag.SUSPENSION_NOTICE, notices.digest, notice=BYTES),
+    uses(Tag.SUSPENSION_NOTICE, notices.digest, "notice"),
     uses(
         Tag.HIDDEN_USE,
         lambda **of: Using(2, A, bytes(16), 0, **of).hidden().hidden,
-        path=((), (1,)),
-        **each(BYTES, "message_hash", "rho"),
+        "path message_hash rho",
     ),
     uses(
         Tag.SUSPENSION_TAG,
         lambda key, **at: Suspensions.tag(Stub(_tag_key=key), Occasion(**at)),
-        key=BYTES,
-        **OCCASION,
+        "key user_id key_id session_id",
     ),
     of_fields(
         Tag.VOTE,
@@ -478,18 +421,15 @@ USES = [
         nonce=BOOT[1],
         user_id="v",
         curve_name="b",
-        active=HELD,
-        voted=HELD,
-        suspended=(A,),
-        aborted=(A,),
         restored=1,
+        **each(HELD, "active", "voted"),
+        **each((A,), "suspended", "aborted"),
     ),
-    uses(Tag.PUBLIC_SHARES, shares_hash, record=BYTES),
+    uses(Tag.PUBLIC_SHARES, shares_hash, "record"),
     uses(
         Tag.EVENT,
         lambda before, **event: Event(hash=b"", **event).digest(before),
-        before=BYTES,
-        number=ID,
+        "before number",
         **{name: ("x", "y") for name in Event.__annotations__ if name not in ("number", "hash")},
     ),
 ]

@@ -18,6 +18,10 @@ from mpcsim.errors import Aborted, Consequence, InRound, OnReceipt, Reason
             "aborted while receiving from party 2: message does not decode (Deal: empty); "
             "nobody can be named; retry",
         ),
+        (
+            Aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects=frozenset({8, 1})),
+            f"aborted in round 3 (deal): {Reason.ECHO_MISMATCH.text}; one of parties 1, 8; retry",
+        ),
     ],
 )
 def test_text(aborted: Aborted, text: str) -> None:

@@ -1,7 +1,5 @@
 """Any stream of requests means the same however it is cut, and what h11 takes it for."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

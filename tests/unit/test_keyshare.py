@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim import keyshare
 from mpcsim.errors import Aborted, InRound, InvalidEncoding, Reason, UsageError
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
+from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
 from mpcsim.mta.schemes import mta_scheme
 from mpcsim.sample_keys import keys
 
@@ -32,6 +32,15 @@ def wrong_shares():
         ),
         "scheme and curve do not fit",
     )
+
+
+def test_what_is_discarded_outlives_the_shares(monkeypatch):
+    """If somebody can ask for it by name."""
+    monkeypatch.setattr(Guard, "_kept", {})
+    Guard().discard(2)
+    assert Guard._kept == {}
+    Guard.of(b"epoch", 1).discard(2)
+    assert Guard.of(b"epoch", 1).discarded == {2}
 
 
 @pytest.mark.parametrize(("share", "text"), list(wrong_shares()), ids=lambda v: str(v)[:30])

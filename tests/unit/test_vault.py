@@ -33,18 +33,9 @@ USER, PASSWORD, SALT, SHARE = "user-7", "correct horse", bytes(range(16)), bytes
 
 def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
     """The two strings of a vault."""
-    arguments = {
-        "salt": SALT,
-        "cost": CHEAP,
-        "key_id": KEY_ID,
-        "curve": "ed25519",
-        "user_id": USER,
-        "node_keys": NODE_KEYS,
-        "auth_keys": AUTH_KEYS,
-        "identities": IDENTITIES,
-        "rng": SystemRng() if seed is None else SeededRng(seed),
-        **changes,
-    }
+    arguments = {"salt": SALT, "cost": CHEAP, "key_id": KEY_ID, "curve": "ed25519", "user_id": USER}
+    arguments |= {"node_keys": NODE_KEYS, "auth_keys": AUTH_KEYS, "identities": IDENTITIES}
+    arguments |= {"rng": SystemRng() if seed is None else SeededRng(seed), **changes}
     if "pw_key" not in arguments:
         arguments["pw_key"] = vault.password_key(password, arguments["salt"], arguments["cost"])
     return vault.seal_share(share, **arguments)
@@ -205,16 +196,8 @@ def test_recomputed_from_the_strings_alone(cost):
     argon2 = Argon2id(salt=salt, length=32, iterations=operations, lanes=1, memory_cost=memory)
     assert secret[:32] == argon2.derive(PASSWORD.encode())
 
-    info = framed(
-        "mpcsim/vault/keys/v1",
-        b"\2",
-        key_id,
-        name,
-        salt,
-        operations.to_bytes(4, "big"),
-        memory.to_bytes(4, "big"),
-        *known,
-    )
+    costs = operations.to_bytes(4, "big"), memory.to_bytes(4, "big")
+    info = framed("mpcsim/vault/keys/v1", b"\2", key_id, name, salt, *costs, *known)
     okm = hkdf(secret, hashlib.sha256(info).digest())
     assert okm[32:] == data[65:97]
     associated = framed("mpcsim/vault/share/v1", b"\1", key_id, name, USER.encode())
@@ -298,6 +281,8 @@ ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
         (lambda s: s[:8] + "\r\n" + s[8:], "base64"),
         (lambda s: s[:8] + "====" + s[8:], "base64"),
         (lambda s: s + "\u0100", "base64"),
+        (lambda s: s[:8] + "+" + s[9:], "base64"),
+        (lambda s: s[:8] + "/" + s[9:], "base64"),
         (lambda s: text(b"\0" + raw(s)[1:]), "version 0, expected [12]"),
         (lambda s: text(b"\4" + raw(s)[1:]), "version 4, expected [12]"),
         (lambda s: text(raw(s)[:20]), "too short|truncated"),
@@ -656,7 +641,8 @@ def test_the_encoding_has_a_fixed_size():
 def test_malformed_presignatures():
     header = vault.PresignatureHeader(bytes(32), bytes(32), 2, {}, bytes(16), 0)
     good = vault.seal_presignature(b"part", header, bytes(32), USER, SystemRng())
-    assert vault.SealedPresignature.from_text(good.to_text()) == good
+    for each in (good, replace(good, ciphertext=bytes(16)), replace(good, ciphertext=bytes(1024))):
+        assert vault.SealedPresignature.from_text(each.to_text()) == each
     assert repr(good) == f"SealedPresignature<{bytes(32).hex()}, sealed>"
     data = raw(good.to_text())
     for bad, reason in (

@@ -16,15 +16,9 @@ from mpcsim.vault import VaultUse, hashes
 KEY = bytes(range(32))
 EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))
 OPENING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY)
-SIGNING = VaultUse.signing(
-    EPOCH,
-    "user-7",
-    BOOT[:16],
-    signer=OPERATOR,
-    session_id=SESSION,
-    message=b"what is signed",
-    first=hashes((b"first", b"second")),
-)
+SIGNED = {"session_id": SESSION, "message": b"what is signed"}
+FIRST = hashes((b"first", b"second"))
+SIGNING = VaultUse.signing(EPOCH, "user-7", BOOT[:16], signer=OPERATOR, first=FIRST, **SIGNED)
 PRESIGNED = VaultUse.presigned(EPOCH, "user-7", BOOT[:16], REPLY_KEY, b"what of it")
 PRESIGNING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, presignatures=5)
 ALLOWING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, using=b"what of it")

@@ -6,8 +6,6 @@ columns at the levels (i + 0.5) / 2001, in milliseconds. Mean and standard error
 samples themselves.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

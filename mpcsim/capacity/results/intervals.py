@@ -36,7 +36,7 @@ WIDEST: Final = 0.75
 
 
 Comparison = Literal["below", "above", "unknown"]
-"""On which side of a bound something is, or that a run does not decide it."""
+"""Side of a bound on which something is, or that a run does not decide it."""
 
 
 class Interval(NamedTuple):

@@ -37,10 +37,11 @@ def page(run: RunRecord) -> Iterator[str]:
 
 def _percentiles(run: RunRecord, operation: str) -> str:
     try:
-        sizes = [f"p{percent:g} {run.percentile(percent, operation)}" for percent in (50, 95, 99)]
+        found = {percent: run.percentile(percent, operation) for percent in (50, 95, 99)}
     except UsageError as error:  # none succeeded
         return str(error)
-    return ", ".join(sizes)
+    sizes = ", ".join(f"p{percent} {each.text}" for percent, each in found.items())
+    return sizes + found[99].of_which
 
 
 def _parts(made_of: dict[str, float]) -> str:

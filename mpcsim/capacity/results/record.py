@@ -64,6 +64,11 @@ class Percentile:
     """Part of the run that was asked about, where it is another one."""
 
     def __str__(self) -> str:
+        return self.text + self.of_which
+
+    @property
+    def text(self) -> str:
+        """The time and its interval."""
         text = f"at least {self.ms:,.1f} ms" if self.at_least else f"{self.ms:,.1f} ms"
         if self.why_none:
             text += f" (no interval: {self.why_none}"
@@ -72,6 +77,12 @@ class Percentile:
             text += ")"
         else:
             text += f" ({self.low_ms:,.1f} to {self.high_ms:,.1f})"
+        return text
+
+    @property
+    def of_which(self) -> str:
+        """The calls that the percentile is of, if these are not all that were asked about."""
+        text = ""
         if self.gave_up > 0:
             text += f" of those that succeeded: {self.gave_up:.1%} did not"
             if self.timed_out > 0:
@@ -268,19 +279,24 @@ class RunRecord:
         sketches = [self._sketch(range(k, k + 1), None, under_way=None) for k in windows]
         counts = np.array([sketch.count for sketch in sketches], float)
         slower = [each.count * (1 - each.rank(ms)) if each.count else 0.0 for each in sketches]
-        return self._compare(counts, np.array(slower), 1 - percent / 100, error)
+        share = 1 - percent / 100
+        return self._compare(counts, np.array(slower), share, error, self.memory_s())
 
     def compare_failures(self, share: float, error: float = 0.05) -> Comparison:
-        """Return on which side of a share the failed calls are, as ``compare_percentile``."""
+        """Return on which side of a share the failed calls are, as ``compare_percentile``. Calls of
+        which none fails count as independent; where some do, batches of windows show whether they
+        are."""
         outcomes = [self.collector.windows[k].outcomes.sum(axis=0) for k in self.windows()]
         counts = np.array([each.sum() for each in outcomes], float)
         failed = np.array([each[1:].sum() for each in outcomes], float)
-        return self._compare(counts, failed, share, error)
+        return self._compare(counts, failed, share, error, 0.0)
 
-    def _compare(self, counts: Floats, beyond: Floats, share: float, error: float) -> Comparison:
+    def _compare(
+        self, counts: Floats, beyond: Floats, share: float, error: float, memory_s: float
+    ) -> Comparison:
         begin, end = self.bounds_s()
         return compare_share(
-            counts, beyond, share, length_s=end - begin, memory_s=self.memory_s(), error=error
+            counts, beyond, share, length_s=end - begin, memory_s=memory_s, error=error
         )
 
     def _outcomes_of_calls(self, windows: range, operation: str | None) -> dict[str, float]:

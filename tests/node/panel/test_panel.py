@@ -1,9 +1,8 @@
 """The panel without its looks: what follows from its settings, what is refused, what it tells."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import fields as fields_of
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,27 +15,16 @@ from mpcsim.sim.replay.arrays import PARTS
 from node.calls import Signing, signing_call
 from node.panel import Configuration, WhatIf, what_if
 from node.panel.fields import FIELDS, GROUPS, idle
+from node.panel.panel import LEAST_MS, _path
 from node.panel.views import CAUSES, as_json, view
 
 FEW = 400
 TOKYO = {"region": "tokyo", "loss": 0.01, "cold": True}
-EVERYTHING = {
-    "region": "tokyo",
-    "gateway": "california",
-    "operator": "frankfurt",
-    "institution": "singapore",
-    "access": "wifi",
-    "loss": 0.007,
-    "up_mbit_per_s": 2.5,
-    "down_mbit_per_s": 40.0,
-    "cold": True,
-    "curve": "secp256k1",
-    "signer": "institution",
-    "vault_policy": "signer",
-    "early_requests": False,
-    "ot_extension_k": 4,
-    "separate_messages": True,
-}
+EVERYTHING = {"region": "tokyo", "gateway": "california", "operator": "frankfurt"}
+EVERYTHING |= {"institution": "singapore", "access": "wifi", "loss": 0.007, "up_mbit_per_s": 2.5}
+EVERYTHING |= {"down_mbit_per_s": 40.0, "cold": True, "curve": "secp256k1"}
+EVERYTHING |= {"signer": "institution", "vault_policy": "signer", "early_requests": False}
+EVERYTHING |= {"ot_extension_k": 4, "separate_messages": True}
 
 
 def panel(a: Any = None, b: Any = None, **options: Any) -> WhatIf:
@@ -240,6 +228,15 @@ def test_without_a_widget() -> None:
     assert bundle["text/plain"].startswith("WhatIf<A p50 ")
 
 
+def test_the_path_names_what_takes_long_on_either_side() -> None:
+    made = view(panel(TOKYO))
+    sides = dict.fromkeys("ab", made.sides["a"])
+    few = [replace(each, ms=0.05) for each in sides["b"].path]
+    sides["b"] = replace(sides["b"], path=few)
+    long = [each for each in sides["a"].path if each.ms >= LEAST_MS]
+    assert len(_path(replace(made, sides=sides)).rows) == len(long) > 0
+
+
 # ---------------------------------------------------------------------- the widget's side in Python
 
 
@@ -252,6 +249,7 @@ def ask(shown: WhatIf, number: int = 1, **command: Any) -> str:
 def test_commands() -> None:
     pytest.importorskip("anywidget")
     shown = panel()
+    assert {"view", "problem", "answered"} <= shown.widget.get_state().keys()
     assert ask(shown, do="set", side="a", name="loss", value="2") == ""
     assert shown.a.loss == 0.02
     assert shown.widget.view == as_json(view(shown))
@@ -266,3 +264,14 @@ def test_commands() -> None:
     assert "unknown command" in ask(shown, 5, do="burn")
     assert "nothing" in ask(shown, 6, do="set", side="a", name="nothing", value="1")
     assert "unknown side" in ask(shown, 7, do="set", side="c", name="loss", value="1")
+
+
+def test_calls_that_fail_are_said_or_refused() -> None:
+    """At 0.01 Mbit/s no signature is there within 30 s; many packets lost fail some."""
+    lossy = WhatIf({"loss": 0.3}, samples=300)
+    assert lossy.replays["a"].failed
+    assert "of the calls failed" in view(lossy).sides["a"].network
+    before = lossy.a
+    with pytest.raises(UsageError, match="every call fails"):
+        lossy.set("a", up_mbit_per_s=0.01)
+    assert lossy.a == before

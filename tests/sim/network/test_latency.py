@@ -344,7 +344,7 @@ GOOD_ARGUMENTS = [
     (Normal, {"mean_ms": 1, "std_ms": 1, "floor_ms": 1}),
     (LogNormal, {"median_ms": 1, "sigma": 1, "floor_ms": 1}),
     (LogNormal.with_mean, {"mean_ms": 2, "std_ms": 1, "floor_ms": 1}),
-    (Gamma, {"mean_ms": 1, "shape": 1, "floor_ms": 1}),
+    (Gamma, {"mean_ms": 1, "shape": 0.01, "floor_ms": 1}),
     (Pareto, {"scale_ms": 1, "alpha": 3, "floor_ms": 1}),
 ]
 

@@ -210,6 +210,7 @@ def test_contention() -> None:
     found = summary(trace("shared core"))
     assert found.parties[0].contention_ms + found.parties[1].contention_ms >= 2.5
     assert found.parties[2].contention_ms == 0
+    assert "contention ms" in found.tables()[0].columns
     first = party_waits(trace("shared core"), 2)[0]
     assert (first.start_ms, first.end_ms, first.why) == (0.0, 2.5, "contention")
 

@@ -1,7 +1,5 @@
 """Multiplication schemes of one's own: registered by name, used everywhere but in a service."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

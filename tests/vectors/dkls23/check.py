@@ -7,8 +7,6 @@ is in the file. Written for those who port it: it needs AES, SHA-2, SHAKE, HMAC 
 secp256k1 (here of the packages cryptography and coincurve), and no more. Nothing is constant-time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

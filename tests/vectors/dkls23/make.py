@@ -6,8 +6,6 @@ What is in them, and where each draw comes from, README.md says; ``check.py`` co
 without the package.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -69,6 +67,11 @@ def text(value: Any) -> Any:
         case Mapping():
             return {str(name): text(v) for name, v in value.items()}
     return value
+
+
+def of(value: Any, *names: str) -> Json:
+    """What a value has under these names."""
+    return {name: getattr(value, name) for name in names}
 
 
 # ------------------------------------------------------------------ hashes
@@ -159,19 +162,10 @@ def all_but_one_ot() -> list[Json]:
             nodes = ot_all_but_one._children(sid, 0, depth, nodes)
             levels.append(b"".join(nodes))
         proofs = ot_all_but_one._leaves(sid, 0, nodes)[1] if k > 1 else []
-        found.append(
-            {
-                "k": k,
-                "session": sid,
-                "keys_0": zero,
-                "keys_1": one,
-                "choices": choices,
-                "tree_0": {"levels": levels, "proofs": b"".join(proofs)},
-                "leaves": b"".join(leaves),
-                "message": message.sums + message.totals + message.digests,
-                "unknown": unknown,
-            }
-        )
+        case = {"k": k, "session": sid, "keys_0": zero, "keys_1": one, "choices": choices}
+        case |= {"tree_0": {"levels": levels, "proofs": b"".join(proofs)}}
+        said = message.sums + message.totals + message.digests
+        found.append(case | {"leaves": b"".join(leaves), "message": said, "unknown": unknown})
     return found
 
 
@@ -290,27 +284,14 @@ def ecdsa_case(kernel: Kernel, k: int, signers: tuple[int, int], path: tuple[int
     case = {
         "scheme": OtParameters(k=k).identifier,
         "k": k,
-        "key": {
-            "threshold": record.threshold,
-            "public_key": record.public_key,
-            "public_shares": record.public_shares,
-            "epoch": record.epoch,
-            "chain_code": record.chain_code,
-        },
-        "pair": {"pair_secret": pair.pair_secret, "zero_seed": pair.zero_seed},
-        "ots": {
-            i: {"delta": delta, "leaves": b"".join(leaves)} for i, (delta, leaves) in ots.items()
-        },
+        "key": of(record, "threshold", "public_key", "public_shares", "epoch", "chain_code"),
+        "pair": of(pair, "pair_secret", "zero_seed"),
+        "ots": {i: {"delta": delta, "leaves": b"".join(each)} for i, (delta, each) in ots.items()},
         "signers": signers,
-        "session": session,
-        "message_hash": message_hash,
-        "path": path,
-        "signing_key": signing_key,
-        "tau": tau,
-        "transcript": transcript,
-        "parties": {},
-        "signature": signature.encode(),
     }
+    case |= {"session": session, "message_hash": message_hash, "path": path}
+    case |= {"signing_key": signing_key, "tau": tau, "transcript": transcript}
+    case |= {"parties": {}, "signature": signature.encode()}
     wire = parties[0].wire
 
     def opened(i: int, kind: type[Any]) -> tuple[Any, Json]:
@@ -333,30 +314,21 @@ def ecdsa_case(kernel: Kernel, k: int, signers: tuple[int, int], path: tuple[int
             mine[kind] for kind in (AfterCommit, AfterOffer, AfterRespond, AfterShare)
         )
         offered = second.offered[peer]
-        offer, (response, said) = opened(j, Offer)[0], opened(i, Respond)
-        sid = direction_sid(transcript, i, j)
-        both = ot_extension.sender(
-            kernel, SenderSetup.of(*ots[i]), sid, offer.offer, XI, PAD_BLOCKS
-        )
+        offer, (response, said) = opened(j, Offer)[0].offer, opened(i, Respond)
+        sid, sending = direction_sid(transcript, i, j), SenderSetup.of(*ots[i])
+        both = ot_extension.sender(kernel, sending, sid, offer, XI, PAD_BLOCKS)
         answer = opened(j, Respond)[0]
         d = mta.receiver_finish(offered, answer.reply)
-        _, v_i = steps.products(
-            first.r_i,
-            third.sk_i,
-            first.phi_i,
-            psi=[answer.psi],
-            cd_u=[third.c[peer][0] + d[0]],
-            cd_v=[third.c[peer][1] + d[1]],
-        )
+        cd_u, cd_v = ([c_n + d_n] for c_n, d_n in zip(third.c[peer], d, strict=True))
+        inputs, psi = (first.r_i, third.sk_i, first.phi_i), [answer.psi]
+        _, v_i = steps.products(*inputs, psi=psi, cd_u=cd_u, cd_v=cd_v)
         theta = challenge(sid, kernel.join(response.reply.a))
         third_draws = drawn(i, 3, "a_hat", "salt")
         case["parties"][i] = {
             "secret_share": share.secret_share,
             "round_1": {
                 **drawn(i, 1, "r_i", "phi_i", "nonce", "blinding", "salt"),
-                "r_i": first.r_i,
-                "R_i": first.R_i,
-                "phi_i": first.phi_i,
+                **of(first, "r_i", "R_i", "phi_i"),
                 **opened(i, Commit)[1],
             },
             "round_2": {
@@ -383,8 +355,7 @@ def ecdsa_case(kernel: Kernel, k: int, signers: tuple[int, int], path: tuple[int
             "round_4": {
                 **drawn(i, 4, "salt"),
                 "d": d,
-                "R": fourth.R,
-                "r_x": fourth.r_x,
+                **of(fourth, "R", "r_x"),
                 "v_i": v_i,
                 **opened(i, SignatureShare)[1],
             },

@@ -9,8 +9,6 @@ It needs Linux, a C compiler, /dev/net/tun and the right to make network namespa
 real-time priority, too, where other things run.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

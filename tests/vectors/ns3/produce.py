@@ -9,8 +9,6 @@ with its parameters.
 It needs a C++ compiler and ns-3 3.37 (Debian 12: ``apt-get install g++ libns3-dev``).
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import tempfile

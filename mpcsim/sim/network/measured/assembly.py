@@ -48,7 +48,7 @@ class Assembled:
 def about(fit: Fit) -> list[str]:
     """What a fit is of, with everything that its reader and it have to say."""
     series = fit.series
-    count = counted(series.moments.count, "time of one way" if series.one_way else "round trip")
+    count = counted(series.moments.count, "one-way time" if series.one_way else "round trip")
     lost = f", {series.lost} of {series.sent} lost" if series.sent else ""
     lines = [f"{series.a} - {series.b}: {count}{lost} ({series.probe.value})."]
     lines += [f"  {text}." for text in series.understood]

@@ -1,7 +1,8 @@
 """A cloud provider's matrix of regions as CSV: one number for each pair.
 
 The first line names regions from its second cell on, each further line one in its first cell; cells
-are round trips, in milliseconds unless said. One half may be empty; where both are filled, the link
+are round trips, or times of one way if the first cell says so (``latency_ms``), in milliseconds
+unless said. One half may be empty; where both are filled, the link
 gets their mean. The diagonal is the round trip within a region.
 
     ,seoul,tokyo,virginia
@@ -13,6 +14,7 @@ gets their mean. The diagonal is the round trip within a region.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
@@ -22,6 +24,7 @@ from mpcsim.sim.network.measured.pairs import Row, number, rows
 from mpcsim.sim.network.measured.series import Draft, Probe, Series
 
 FORMAT: Final = "matrix of regions"
+ONE_WAY: Final = ", one way"
 ASYMMETRY: Final = 0.25
 """Directions that differ by a larger share of their mean are pointed out."""
 _EMPTY: Final = {"", "-", "*", "na", "n/a", "nan", "none"}
@@ -59,10 +62,11 @@ def read(text: str, path: str, unit: str | None = None) -> list[Series]:
     columns = found[0].cells[1:]
     _check_names(columns, [row.cells[0] for row in found[1:]], path)
     corner = Column(path, found[0].cells[0], {})
-    in_ms = corner.unit_in_ms(unit)
+    in_ms = corner.unit_in_ms(unit) * (2 if corner.one_way else 1)
+    form = FORMAT + ONE_WAY * corner.one_way
     cells: dict[frozenset[str], list[tuple[float, int]]] = {}
     first: dict[frozenset[str], tuple[str, str]] = {}
-    every = Draft(path, FORMAT, Probe.UNKNOWN, unit_known=unit is not None or corner.unit_in_name)
+    every = Draft(path, form, Probe.UNKNOWN, unit_known=unit is not None or corner.unit_in_name)
     for row in found[1:]:
         if len(row.cells) > len(columns) + 1:
             raise every.wrong(row.line, f"{len(row.cells) - 1} cells for {len(columns)} regions")
@@ -80,12 +84,13 @@ def read(text: str, path: str, unit: str | None = None) -> list[Series]:
     warnings = [text for text in whole.warnings if "times the median" not in text]
     if missing:
         warnings.append(f"{missing} pairs have no round trip: no link")
-    return [_series(path, *first[pair], both, warnings) for pair, both in cells.items()]
+    return [
+        replace(_series(*first[pair], both, warnings), format=form, one_way=corner.one_way)
+        for pair, both in cells.items()
+    ]
 
 
-def _series(
-    path: str, a: str, b: str, both: Sequence[tuple[float, int]], warnings: Sequence[str]
-) -> Series:
+def _series(a: str, b: str, both: Sequence[tuple[float, int]], warnings: Sequence[str]) -> Series:
     times = [ms for ms, _ in both]
     mean = fmean(times)
     own = list(warnings)

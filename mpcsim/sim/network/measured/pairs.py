@@ -148,7 +148,9 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
                 name = f"column {heading.name!r}" if headed else "the column"
                 draft.understood.append(f"{name} is taken for round trips")
             if one_way:
-                draft.understood.append(f"column {heading.name!r} is one way by its name")
+                draft.understood.append(
+                    f"column {heading.name!r} is one way by its name; shown is twice that"
+                )
         draft = drafts[pair]
         cell = row.cells[layout.rtt] if layout.rtt < len(row.cells) else ""
         if cell.lower() in _LOST:

@@ -367,13 +367,20 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
         if transfers[number].connection == k:
             transfers[number].connection = -3 - k
             pool[0].failed += 1
-    free, bad, seen = c.half[0].wire[0].free, c.half[0].wire[0].bad, c.half[0].wire[0].seen
-    back_free, back_bad = c.half[1].wire[0].free, c.half[1].wire[0].bad
-    back_seen = c.half[1].wire[0].seen
+    there, back = c.half[0], c.half[1]
+    wire, wire_back = there.wire[0], back.wire[0]
+    free, bad, seen, tail = wire.free, wire.bad, wire.seen, there.tail
+    free_back, bad_back, seen_back, tail_back = (
+        wire_back.free,
+        wire_back.bad,
+        wire_back.seen,
+        back.tail,
+    )
     connection.begin(c, False)
-    there, back = c.half[0].wire[0], c.half[1].wire[0]
-    there.free, there.bad, there.seen = free, bad, seen
-    back.free, back.bad, back.seen = back_free, back_bad, back_seen
+    wire.free, wire.bad, wire.seen = free, bad, seen
+    wire_back.free, wire_back.bad, wire_back.seen = free_back, bad_back, seen_back
+    there.head = there.tail = tail  # the places of packets under way stay theirs: see ``snapshot``
+    back.head = back.tail = tail_back
 
 
 @compiled

@@ -107,6 +107,8 @@ def test_what_is_wrong_in_a_report(
         ("rtt\n20\n21\n22\n2000\n", "1 round trip of more than 10 times the median of 21.5 ms (in"),
         ("rtt\n21000\n22000\n", "the median is 21.5 s: slower than a geostationary satellite"),
         ("time,rtt\n1,20\n2,21\n1.5,22\n", "time goes backwards in line 4"),
+        ("rtt\n9\n0\n0\n9\n", "(in lines 3, 4)"),
+        ("rtt\n" + "9\n0\n" * 7, "(in lines 3, 5, 7, 9, 11 and 2 more)"),
         ("time,rtt\n1,20\n2,21\n3,22\n30,20\n", "gaps in time before what stands in line 5"),
         (REPLY.format(1, 20) + REPLY.format(3, 20), "ping's statistics are missing"),
         (REPLY.format(1, 20) + "From 192.0.2.9 icmp_seq=2 Time to live exceeded\n", "line 2: 192"),

@@ -26,11 +26,6 @@ def said(series: Series) -> str:
     return "\n".join((*series.understood, *series.warnings))
 
 
-@pytest.mark.parametrize("name", [name for name in make.FILES if name != "network.toml"])
-def test_the_files_are_what_their_program_makes(name: str) -> None:
-    assert (FOLDER / name).read_text() == make.FILES[name]()
-
-
 @pytest.mark.parametrize(
     ("name", "format_name"),
     [

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpcsim.capacity import Deployment, Steady, Workload
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.network.topology import Network
@@ -17,6 +18,7 @@ from mpcsim.sim.replay import MessageGraph, Packet, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.traces.records import Verdict
+from tests.helpers.made_up_costs import made_up
 from tests.helpers.sessions import SESSIONS
 from tests.sim.network.tcp.lab import Line, plain
 
@@ -108,6 +110,13 @@ def test_the_service_waits_for_20_and_30_seconds(
     found = call((30.0, 20.0)).replay(network, 3, approximate=approximate)
     assert (found.failed == 0) == answered
     assert call((math.inf, math.inf)).replay(network, 3).failed == 0
+
+
+def test_a_call_under_load_breaks() -> None:
+    network = Network.star(2.0, 2.0, 2.0, loss=NOTHING_COMES)
+    run = Deployment(network).run(Workload(Steady(0.1)), seconds=2_000.0, costs=made_up())
+    assert run.outcomes()["broken"] > 90
+    assert run.outcomes()["done"] == 0
 
 
 def means(loss: GilbertElliott, *samples: int, **connection: Any) -> list[float]:

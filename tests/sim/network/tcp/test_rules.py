@@ -43,6 +43,34 @@ def test_a_warm_connection_knows_how_much_its_round_trips_deviate(deviation_ms: 
     assert took_ms - without_ms == pytest.approx(2 * (4 * deviation_ms - 200), abs=2 * LONG_TICK)
 
 
+@pytest.mark.parametrize(("round_trip_ms", "probe_ms", "rto_ms"), [(80, 280, 280), (300, 800, 900)])
+def test_the_first_timeout_is_three_round_trips(
+    round_trip_ms: float, probe_ms: float, rto_ms: float
+) -> None:
+    """RFC 6298, 2.2: after the handshake's round trip R, RTTVAR = R/2 and RTO = R + max(4 RTTVAR,
+    200 ms). A segment is lost, so is its probe (after 2 R + 200 ms, or RTO if that is sooner; RFC
+    8985, 7.2), and the timer finds it."""
+    line = Line(plain(cold=True), mbit_per_s=math.inf, loss=HALF, way=round_trip_ms / 2)
+    of = {syn(), *(data(0, tries) for tries in range(3))}
+    found = line(0.0, FULL, key=losing.key(data(0), data(0, 1), of=of, loss=HALF))
+    assert found.handshake_ms == round_trip_ms
+    assert found.recovery_ms == pytest.approx(probe_ms + rto_ms + 2 * LONG_TICK)
+
+
+@pytest.mark.parametrize("profile", ["linux", "ns3"])
+@pytest.mark.parametrize(("algorithm", "share"), [("cubic", 0.7), ("reno", 0.5)])
+def test_a_recovery_sends_its_share_of_what_arrives(
+    profile: str, algorithm: str, share: float
+) -> None:
+    """Proportional rate reduction (RFC 6937): of 20 segments the first is lost. What goes in the
+    round trip in which that shows, the repetition among it, is 20 times the reduction of the
+    window, and comes with the 19 that were there."""
+    line = Line(plain(profile, algorithm, initial_window=20), mbit_per_s=math.inf, loss=losing.LOSS)
+    of = {data(k) for k in range(60)} | {data(0, 1)}
+    found = line.flights(0.0, 60, key=losing.key(data(0), of=of))
+    assert sum(segments for at, segments in found if at < 122) == 19 + round(20 * share)
+
+
 def by_round_trip() -> list[int]:
     """Segments that arrive in each round trip of 400 ms, after one loss of 100 and one of 70."""
     loss = 0.0005
