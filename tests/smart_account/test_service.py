@@ -365,7 +365,7 @@ def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner,
     sent = []
     flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
     offered = flow.operation.max_fee_per_gas, flow.operation.max_priority_fee_per_gas
-    now = Fees(offered[0] - offered[1], offered[1])
+    now = Fees((offered[0] - offered[1]) * 3 // 4, offered[1])
     assert now.maximum > offered[0]
     monkeypatch.setattr(embedded.chain, "fees", lambda: now)
     monkeypatch.setattr(embedded.chain, "send_raw", lambda raw, _: sent.append(raw) or bytes(32))
