@@ -3,8 +3,10 @@
 Until a request is here whole, nobody has said who they are, so everything before that is bounded:
 the length of headers, the time that headers and bodies take, the number of connections. Connections
 that wait for their client stand in queues, the longest waiting first; deadlines, and the choice of
-one that has to make room, look only at the head of a queue. All of this is one process's own: of
-several workers on one socket, each holds as many connections as are allowed.
+one that has to make room, look only at the head of a queue. Whose requests begin next is a line of
+connections, too, so that many who ask delay each other, and not what is being answered. All of this
+is one process's own: of several workers on one socket, each holds as many connections as are
+allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import os
 import re
 import resource
 import socket
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -42,6 +44,9 @@ MOST_DROPPED_BYTES: Final = 1 << 20
 EVENTS_A_TURN: Final = 64
 """Events of h11's that one connection has handled before the others get their turn: a byte a chunk
 makes tens of thousands of what comes at once."""
+CONNECTIONS_A_TURN: Final = 8
+"""Connections of which requests are begun before everything else gets its turn: answers that are
+being computed take several turns, and so many times longer the more begins in each."""
 FRAMING_SHARE: Final = 4
 """So many bytes of a body may take one of sizes of chunks, beyond what a header may have."""
 VERSIONS: Final = (b"1.0", b"1.1")
@@ -172,6 +177,10 @@ class Connections:
         self.idle = Waiting(None)
         self.pipelining = Waiting(None)
         """Several requests are here; they need not leave a place between two of them."""
+        self._line: deque[HttpConnection] = deque()
+        """Connections with something to handle, in the order in which that came."""
+        self._begun = 0
+        """Of how many something has been handled in this turn of the loop."""
         self.closed: Counter[Limit] = Counter()
         """How many connections were closed, by reason."""
         self._last: dict[Limit, str] = {}
@@ -186,6 +195,28 @@ class Connections:
     ) -> HttpConnection:
         self.open = server_state.connections
         return HttpConnection(self, config, server_state, app_state, _loop)
+
+    def take_turn(self, connection: HttpConnection) -> bool:
+        """Return whether a connection may handle what has come, now; if not, it stands in line and
+        is called."""
+        if self._line or self._begun >= CONNECTIONS_A_TURN:
+            self._line.append(connection)
+            return False
+        if not self._begun:
+            connection.loop.call_soon(self._next_turn, connection.loop)
+        self._begun += 1
+        return True
+
+    def stand_back(self, connection: HttpConnection) -> None:
+        """Call a connection that has had its turn, and has more to handle, after all others."""
+        self._line.append(connection)
+
+    def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._begun = min(len(self._line), CONNECTIONS_A_TURN)
+        for _ in range(self._begun):
+            loop.call_soon(self._line.popleft().go_on)
+        if self._begun:
+            loop.call_soon(self._next_turn, loop)
 
     def displace(self) -> bool:
         """Close a connection that waits for its client, if there is one.
@@ -359,7 +390,7 @@ class HttpConnection(H11Protocol):
         self._queue: Waiting | None = None
         self._is_refused = False
         self._is_behind = False
-        """More of what has come is handled in the loop's next turn; nothing is read till then."""
+        """More of what has come is handled when its turn comes; nothing is read till then."""
         self._dropped_bytes = 0
 
     @property
@@ -407,23 +438,31 @@ class HttpConnection(H11Protocol):
         self._settle()
 
     def handle_events(self) -> None:
+        """Handle what has come, when it is this connection's turn."""
+        if not self._is_behind and self._among.take_turn(self):
+            self._handle()
+        else:
+            self._is_behind = True
+            self.transport.pause_reading()
+
+    def go_on(self) -> None:
+        """Handle more of what has come: it is this connection's turn."""
+        self._is_behind = False
+        if self._is_refused or self.transport.is_closing():
+            return
+        self._handle()
+        if not self._is_behind and not self.flow.read_paused:
+            self.transport.resume_reading()
+        self._settle()
+
+    def _handle(self) -> None:
         """Handle what has come: so much of it that the other connections are not held up."""
         self.conn.begin_turn()
         super().handle_events()
         if self.conn.is_behind and not (self._is_refused or self.transport.is_closing()):
+            self._is_behind = True
             self.transport.pause_reading()
-            if not self._is_behind:
-                self._is_behind = True
-                self.loop.call_soon(self._go_on)
-
-    def _go_on(self) -> None:
-        self._is_behind = False
-        if self._is_refused or self.transport.is_closing():
-            return
-        self.handle_events()
-        if not self._is_behind and not self.flow.read_paused:
-            self.transport.resume_reading()
-        self._settle()
+            self._among.stand_back(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -19,7 +19,7 @@ from mpcsim import __version__
 from mpcsim.garbage import collect_seldom
 from mpcsim.lifetime import end_after
 from mpcsim.rpc import meter
-from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
+from mpcsim.rpc.api_page import page_routes
 from mpcsim.rpc.entries import Book, Log
 from mpcsim.rpc.places import SHARE, UserPlaces
 from mpcsim.rpc.request_ids import RequestIds
@@ -99,7 +99,7 @@ def create_app(
         title=TITLE,
         version=__version__,
         lifespan=lifespan,
-        openapi_url=DOCUMENT_PATH,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -121,7 +121,9 @@ def create_app(
     app.state.places = UserPlaces(share)
     app.state.clock = clock
     # As they are: FastAPI would put a router of its own around included ones, at every request.
-    app.router.routes.extend([*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE)])
+    app.router.routes.extend(
+        [*routes.public.routes, *routes.wallet.routes, *page_routes(TITLE, app.openapi)]
+    )
     return app
 
 

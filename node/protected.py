@@ -134,15 +134,6 @@ class JsonRequest(Request):
             raise HTTPException(400, "The body is not valid JSON") from None
 
 
-def check_single(request: Request, header: str) -> None:
-    """
-    Raises:
-        BadRequest: a header is given more than once.
-    """
-    if len(request.headers.getlist(header)) > 1:
-        raise BadRequest(f"Invalid {header}: there are several")
-
-
 def json_answer(model: BaseModel) -> Response:
     """200 with the model as JSON, without the members that it does not have."""
     return Response(model.model_dump_json(exclude_none=True), media_type=JSON)

@@ -15,7 +15,6 @@ from starlette.responses import Response
 from mpcsim import __version__
 from mpcsim.primitives.bip32 import parse_path
 from mpcsim.rpc.errors import too_many_makings
-from mpcsim.rpc.idempotency import HEADER
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
@@ -39,7 +38,7 @@ from node.models import (
     ValidationResult,
     WalletInformation,
 )
-from node.protected import ProtectedRoute, check_single, json_answer, this_call
+from node.protected import ProtectedRoute, json_answer, this_call
 
 SERVICE: Final = "mpc-node"
 
@@ -158,7 +157,6 @@ async def generate(
       `idempotency-key-used`.
     """
     call = this_call(request)
-    check_single(request, HEADER)
     record = await call.wallet.generate(
         call.caller, body.curve, body.password, call.timing, idempotency_key
     )
@@ -184,7 +182,6 @@ async def recover(
     `generate`; a repeated call is a fresh recovery, whatever came of the first.
     """
     call = this_call(request)
-    check_single(request, HEADER)
     record = await call.wallet.recover(
         call.caller, body.curve, body.password, call.timing, idempotency_key
     )

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -37,7 +37,7 @@ from mpcsim.gateway.token_keys import TokenKeys
 from mpcsim.ids import ROLES
 from mpcsim.rpc import session_keys, wire
 from mpcsim.rpc.addresses import addresses
-from mpcsim.rpc.api_page import DOCUMENT_PATH, page_routes
+from mpcsim.rpc.api_page import page_routes
 from mpcsim.rpc.database import StoreFailed
 from mpcsim.rpc.entries import Book, note
 from mpcsim.rpc.errors import (
@@ -110,8 +110,7 @@ def create_app(
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
         *extra_routes(api.authenticate),
-        Route(DOCUMENT_PATH, api.document, methods=["GET"]),
-        *page_routes(TITLE),
+        *page_routes(TITLE, partial(_document, gateway.verbs)),
     ]
 
     @asynccontextmanager
@@ -163,10 +162,6 @@ class _Api:
         claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
         note(user_id=claims.user_id)
         return claims
-
-    async def document(self, request: Request) -> Response:
-        """What this interface is (OpenAPI); needs no token."""
-        return JSONResponse(await in_thread(_document, self._gateway.verbs))
 
     # ------------------------------------------------------------------ users and tokens
 
@@ -383,7 +378,6 @@ def _name(request: Request, verb: str) -> Name | None:
         raise Refused(BAD_REQUEST, str(error)) from None
 
 
-@cache
 def _document(verbs: frozenset[str]) -> dict[str, Any]:
     # Imported here: it brings Ethereum's libraries along, and most gateways are never asked.
     from mpcsim.gateway.openapi import openapi_document

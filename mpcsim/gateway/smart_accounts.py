@@ -99,10 +99,13 @@ class _Endpoints:
         self._accounts = accounts
         self._authorize = authorize
         self._router: Router | None = None
+        self._loading = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._router is None:
-            self._router = await asyncio.to_thread(self._load)
+            async with self._loading:  # users have their places in one router
+                if self._router is None:
+                    self._router = await asyncio.to_thread(self._load)
         # The router reads the path anew; what matched the prefix is no parameter of the flow's.
         await self._router({**scope, "path_params": {}}, receive, send)
 

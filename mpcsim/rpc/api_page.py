@@ -5,14 +5,18 @@ Swagger UI comes with the package ``fastapi-offline``; of that, only the files a
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+
+from mpcsim.rpc.threads import in_thread
 
 DOCUMENT_PATH: Final = "/api/openapi.json"
 """Where the page looks for the interface's description (OpenAPI)."""
@@ -59,13 +63,39 @@ _POLICY: Final = {
 }
 
 
-def page_routes(title: str) -> list[Route]:
-    """The page and its parts; all links are relative."""
+class _Document:
+    """An interface's description, built and encoded once: strangers may ask for it at any rate, and
+    all of those who ask before it is there wait for the same one."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+        self._encoded: bytes | None = None
+        self._lock = asyncio.Lock()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request for it."""
+        if self._encoded is None:
+            async with self._lock:
+                if self._encoded is None:
+                    self._encoded = await in_thread(self._encode)
+        return Response(self._encoded, media_type="application/json")
+
+    def _encode(self) -> bytes:
+        return bytes(JSONResponse(self._make()).body)
+
+
+def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list[Route]:
+    """Return the routes of the page, its parts and the document; all links are relative.
+
+    Args:
+        make_document: builds the interface's description, in a thread.
+    """
 
     async def page(request: Request) -> Response:
         return Response(_PAGE.format(title=title), media_type="text/html", headers=_POLICY)
 
     return [
+        Route(DOCUMENT_PATH, _Document(make_document).answer, methods=["GET"]),
         Route(PAGE_PATH, page, methods=["GET"]),
         Route(PAGE_PATH + "/{name}", _part, methods=["GET"]),
     ]

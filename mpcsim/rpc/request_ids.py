@@ -3,10 +3,14 @@ bears it.
 
 Inside a process a context variable carries it, into tasks and threads, too; between processes the
 header ``X-Request-Id``. It is for whoever reads logs, and decides nothing.
+
+A field that decides who asks, for what or how a body is read is there once or not at all: whoever
+stands in between may go by another one than this process.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable
@@ -14,12 +18,27 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mpcsim.error_codes import Code
+from mpcsim.rpc import idempotency, session_keys
 from mpcsim.rpc.entries import CURRENT, MAX_SAID, Book
+from mpcsim.rpc.errors import BAD_REQUEST
 
 HEADER: Final = "X-Request-Id"
 _HEADER: Final = HEADER.lower().encode()
 _accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
 _CODE: Final = b"x-error-code"
+_SINGLETONS: Final = {
+    name.lower().encode(): name
+    for name in (
+        "Authorization",
+        "Content-Type",
+        idempotency.HEADER,
+        idempotency.VERB_HEADER,
+        session_keys.HEADER,
+        HEADER,
+    )
+}
+"""Fields that a request has once at most, as ASGI and as people write them."""
 
 
 def current() -> str | None:
@@ -65,11 +84,26 @@ class RequestIds:
 
         # Put back: an application called in its caller's task has its caller's context.
         before = CURRENT.set(entry)
+        found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
         try:
-            await self.app(scope, receive, named)
+            if len(found) == len({*found}):
+                await self.app(scope, receive, named)
+            else:
+                await _refuse_repeated(max(found, key=found.count), named)
         finally:
             CURRENT.reset(before)
             self.book.close(entry)
+
+
+async def _refuse_repeated(field: bytes, send: Send) -> None:
+    """Answer a request in which a field that must be single is repeated."""
+    text = f"Invalid {_SINGLETONS[field]}: there are several"
+    body = json.dumps({"error": text}).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    headers |= Code.BAD_REQUEST.headers()
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": BAD_REQUEST, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
 
 
 def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:

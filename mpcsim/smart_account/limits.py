@@ -3,8 +3,8 @@
 ========================  ======================================  =================================
 value that a caller sets  least                                   most
 ========================  ======================================  =================================
-max_fee_per_gas           base fee and the chain's priority fee   ``FEE_MULTIPLE`` times what the
-                                                                  chain asks now
+max_fee_per_gas           base fee, ``1 / HEADROOM`` of it, and   ``FEE_MULTIPLE`` times what the
+                          the chain's priority fee                chain asks now
 max_priority_fee_per_gas  the chain's priority fee, which the     max_fee_per_gas
                           bundler's transaction pays
 pre_verification_gas      what the bundle costs                   that and ``gas.MARGIN``
@@ -42,6 +42,12 @@ from mpcsim.smart_account.operation import UserOperation
 FEE_MULTIPLE: Final = 5
 """The base fee grows by an eighth a block: fourteen full blocks in a row use this up."""
 
+HEADROOM: Final = 4
+"""A transaction that offers the base fee of now waits as soon as that rises, and with it, since an
+account's transactions go in order, everybody's after it. So an operation leaves room for a quarter
+more: two full blocks, with the default of twice the base fee four from its gas step to its sending.
+A base fee that rises by more within one block's time still holds the account up until it falls."""
+
 REMEMBERED_OF_USER: Final = 64
 """Operations of one user in memory; the oldest give way."""
 REMEMBERED: Final = 4096
@@ -63,9 +69,10 @@ def check_fees(operation: UserOperation, fees: Fees) -> None:
         BadRequest: a fee is outside the table's bounds.
     """
     most = FEE_MULTIPLE * fees.maximum
+    minimum = fees.base_fee + -(-fees.base_fee // HEADROOM) + fees.priority
     for name, value, least in (
         ("max_priority_fee_per_gas", operation.max_priority_fee_per_gas, fees.priority),
-        ("max_fee_per_gas", operation.max_fee_per_gas, fees.base_fee + fees.priority),
+        ("max_fee_per_gas", operation.max_fee_per_gas, minimum),
     ):
         if value < least:
             raise BadRequest(f"{name}: below {least}, what the chain asks now")

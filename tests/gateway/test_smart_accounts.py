@@ -10,13 +10,14 @@ from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
 from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.gateway.openapi import openapi_document
-from mpcsim.gateway.smart_accounts import over_rpc
+from mpcsim.gateway.smart_accounts import PREFIX, over_rpc
 from mpcsim.rng import SeededRng
 from mpcsim.smart_account import setup
 from mpcsim.smart_account.client import HttpTransport, RequestRefused, SmartAccountClient
@@ -33,6 +34,7 @@ from tests.helpers.documented import Documented
 from tests.helpers.tiers import fast_few
 
 CURVE = "secp256k1"
+MOUNTED = PREFIX + "/{rest:path}"
 RECIPIENT = "0x000000000000000000000000000000000000bEEF"
 
 
@@ -288,9 +290,15 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
             return found
 
         accounts._current = noted  # type: ignore[method-assign]
+        (mount,) = (
+            each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
+        )
+        loading = Mock(side_effect=mount._load)
+        mount._load = loading
         asked = [pool.submit(ask, each, Endpoint.NONCE, address=RECIPIENT) for each in clients]
         assert tried.acquire(timeout=30)
         assert all(came.acquire(timeout=30) for _ in asked)
+        assert loading.call_count == 1  # so that the users' places are in one router
         failing.set()
         answers = [answer.result() for answer in asked]
         assert {answer.status_code for answer in answers} == {504}

@@ -89,3 +89,25 @@ def test_names_that_are_not_taken(name):
     assert name not in made
     assert len({*made}) == 2
     assert {len(found) for found in made} == {16}
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Content-Type", "Idempotency-Key", "Session-Proof", HEADER]
+)
+def test_a_field_that_must_be_single_is_refused_if_it_is_repeated(name):
+    """Otherwise a proxy may go by one of them, and this process by the other."""
+
+    async def handle(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(request.headers[name])
+
+    async def work():
+        async with client(RequestIds(Starlette(routes=[Route("/", handle)]))) as http:
+            fields = [("Accept", "a"), ("Accept", "b"), (name, "same")]
+            once = await http.get("/", headers=fields)
+            return once, await http.get("/", headers=[*fields, (name.upper(), "same")])
+
+    once, twice = asyncio.run(work())
+    assert once.text == "same"
+    assert (twice.status_code, twice.headers["X-Error-Code"]) == (400, "bad-request")
+    assert twice.json() == {"error": f"Invalid {name}: there are several"}
+    assert twice.headers[HEADER]

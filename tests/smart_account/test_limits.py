@@ -22,8 +22,8 @@ OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
 @pytest.mark.parametrize(
     ("fee", "priority", "says"),
     [
-        (110, 10, None),
-        (109, 10, "max_fee_per_gas: below 110"),
+        (135, 10, None),
+        (134, 10, "max_fee_per_gas: below 135"),
         (200, 9, "max_priority_fee_per_gas: below 10"),
         (1050, 1050, None),
         (1051, 10, "max_fee_per_gas: above 1050"),

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from mpcsim.listening import (
+    CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
     ConnectionLimits,
@@ -46,8 +48,10 @@ class App:
         self.go = asyncio.Event()
         self.go.set()
         self.body = b"done"
+        self.begun = 0
 
     async def __call__(self, scope, receive, send) -> None:
+        self.begun += 1
         if scope["path"] == "/read":
             while (await receive()).get("more_body"):
                 pass
@@ -196,6 +200,30 @@ def served(limits: ConnectionLimits) -> Iterator[Server]:
 
 server = pytest.fixture(lambda: (yield from served(LIMITS)))
 few = pytest.fixture(lambda: (yield from served(FEW)))
+
+
+# --- turns --------------------------------------------------------------------------------------
+
+
+def test_few_requests_begin_in_a_turn_of_the_loop(server):
+    """However many connections pipeline theirs: what is being computed gets its turns between them,
+    and each connection in its order."""
+    clients = [server.connect() for _ in range(5 * CONNECTIONS_A_TURN)]
+    for client in clients:
+        client.protocol.data_received(3 * ask())
+
+    async def watch() -> list[int]:
+        counts = [0]
+        while counts[-1] < 3 * len(clients):
+            await asyncio.sleep(0)
+            counts.append(server.app.begun)
+            if counts[-1] <= len(clients):
+                assert not any(b"done" in client.got.partition(b"done")[2] for client in clients)
+        return counts
+
+    counts = server.loop.run_until_complete(watch())
+    assert max(b - a for a, b in pairwise(counts)) == CONNECTIONS_A_TURN
+    assert {client.got.count(b"done") for client in clients} == {3}
 
 
 # --- headers ------------------------------------------------------------------------------------
