@@ -343,7 +343,6 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, l
         assert house.gateway.gateway.registry.notices()
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])
 async def test_a_key_that_is_suspended_while_its_vault_opens_signs_nothing(case, early, verb):
     """In another session: what the gateway has not heard of yet, this node knows."""
@@ -390,7 +389,6 @@ async def test_a_vault_of_a_suspended_key_is_not_opened(case):
         assert house.transport.seen == []
 
 
-@pytest.mark.few(1)
 @pytest.mark.parametrize("early", [True, False])
 async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(case, early):
     """In this process, after an attack."""
