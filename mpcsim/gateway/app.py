@@ -440,12 +440,17 @@ def _store_failed(request: Request, error: Exception) -> Response:
 
 def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
-    # Somebody has mixed something up; or plays.
+    if isinstance(error, UnknownSigningKey):
+        _note_another_gateways(request, error)
+    return _challenged(error.detail(), "Bearer")
+
+
+def _note_another_gateways(request: Request, error: UnknownSigningKey) -> None:
+    """Log that somebody has mixed something up, or plays; now and then is enough."""
     state, now = request.app.state, time.monotonic()
-    if isinstance(error, UnknownSigningKey) and now >= state.mixed_up_again_at:
+    if now >= state.mixed_up_again_at:
         state.mixed_up_again_at = now + MIXED_UP_EVERY_S
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
-    return _challenged(error.detail(), "Bearer")
 
 
 def _unknown_credentials(request: Request, error: Exception) -> Response:
