@@ -6,7 +6,6 @@ force.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,6 +46,7 @@ from mpcsim.rpc.errors import (
 )
 from mpcsim.rpc.grants import Scope
 from mpcsim.rpc.http import Incoming
+from mpcsim.rpc.places import TooManyOfUser, UserPlaces
 from mpcsim.rpc.session_keys import is_call_proven
 from mpcsim.rpc.threads import all_of, both
 from mpcsim.rpc.tokens import Claims
@@ -88,10 +88,8 @@ class Gateway:
         self.limits = limits
         self._waves = waves
         self._streaming = streaming
-        self._answering: Counter[str] = Counter()
-        """Requests, by user."""
         # Two keys, with each of which either MPC node signs.
-        self._at_once = AT_ONCE + 4 * sessions.queues["signing"].capacity
+        self._places = UserPlaces(AT_ONCE + 4 * sessions.queues["signing"].capacity)
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -134,15 +132,11 @@ class Gateway:
         Raises:
             Refused: too many of this user are being answered.
         """
-        if self._answering[user_id] >= self._at_once:
-            raise too_many_at_once()
-        self._answering[user_id] += 1
         try:
-            yield
-        finally:
-            self._answering[user_id] -= 1
-            if not self._answering[user_id]:
-                del self._answering[user_id]
+            with self._places.held(user_id):
+                yield
+        except TooManyOfUser:
+            raise too_many_at_once() from None
 
     async def _attend(self) -> None:
         """What is to be done before any request is answered."""
