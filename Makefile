@@ -59,16 +59,16 @@ $(VENV)/.locked: requirements.lock
 	@$(call packages,--no-deps --require-hashes -r $(VENV)/packages)
 	@touch $@
 
-CONTRACTS := mpcsim/smart_account/npm/package-lock.json
+CONTRACTS := mpcsim/service/smart_account/npm/package-lock.json
 $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	@echo "[3/4] the project, and the Ethereum contracts with npm (10 s)"
 	@$(call packages,--no-deps --no-build-isolation -e .)
 	@$(BIN)/python -m pip check
-	@$(BIN)/python -m mpcsim.smart_account.install || { \
+	@$(BIN)/python -m mpcsim.service.smart_account.install || { \
 	    echo "      so with Node.js from requirements.lock (another 0.2 GB)"; \
 	    sed -n '$(NODEJS)p' requirements.lock > $(VENV)/nodejs; \
 	    $(call packages,--no-deps --require-hashes -r $(VENV)/nodejs) && \
-	    $(BIN)/python -m mpcsim.smart_account.install; }
+	    $(BIN)/python -m mpcsim.service.smart_account.install; }
 	@touch $@
 
 # Compiled code is kept under a digest of these sources: no test, and no first use, waits for it.

@@ -5,22 +5,18 @@ package is for study, simulation and testing, not for keys that guard value.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from mpcsim.version import __version__
+
 if TYPE_CHECKING:
-    from mpcsim.capacity import Deployment as Deployment
-    from mpcsim.capacity import Workload as Workload
     from mpcsim.sim import Network as Network
     from mpcsim.sim import Scenario as Scenario
     from mpcsim.sim import Simulation as Simulation
 
-__version__ = version("mpcsim")
-
-__all__ = ["Deployment", "Network", "Scenario", "Simulation", "Workload", "__version__"]
+__all__ = ["Network", "Scenario", "Simulation", "__version__"]
 
 _HOMES = dict.fromkeys(("Network", "Scenario", "Simulation"), "mpcsim.sim")
-_HOMES |= dict.fromkeys(("Deployment", "Workload"), "mpcsim.capacity")
 
 
 def __getattr__(name: str) -> object:

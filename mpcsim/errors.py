@@ -7,7 +7,7 @@
     where it was found (``Where``), whose messages it is about, the culprits, how strong the blame
     is, and what to do next. All of it is data; sentences are made here, by ``str``.
 waiting
-    Nobody's fault: see ``Waiting`` in ``mpcsim.protocol``.
+    Nobody's fault: see ``Waiting`` in ``mpcsim.protocols.engine``.
 ``InternalError``
     Our bug, or an event of negligible probability.
 

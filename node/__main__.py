@@ -10,7 +10,7 @@ from typing import Any
 
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
-from mpcsim.settings import SettingsError
+from mpcsim.service.process.settings import SettingsError
 
 
 def main(

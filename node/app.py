@@ -15,15 +15,15 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mpcsim import __version__
-from mpcsim.garbage import collect_seldom
-from mpcsim.lifetime import end_after
-from mpcsim.rpc import meter
-from mpcsim.rpc.api_page import page_routes
-from mpcsim.rpc.entries import Book, Log
-from mpcsim.rpc.places import SHARE, UserPlaces
-from mpcsim.rpc.request_ids import RequestIds
-from mpcsim.rpc.transport import HttpTransport, Limits, Reply, Transport
+from mpcsim.service.process.garbage import collect_seldom
+from mpcsim.service.process.lifetime import end_after
+from mpcsim.service.rpc import meter
+from mpcsim.service.rpc.api_page import page_routes
+from mpcsim.service.rpc.entries import Book, Log
+from mpcsim.service.rpc.places import SHARE, UserPlaces
+from mpcsim.service.rpc.request_ids import RequestIds
+from mpcsim.service.rpc.transport import HttpTransport, Limits, Reply, Transport
+from mpcsim.version import __version__
 from node import logs, routes
 from node.auth import Authenticator
 from node.docs import TITLE, openapi_document

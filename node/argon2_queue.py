@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
-from mpcsim.rpc import meter
+from mpcsim.service.rpc import meter
 from node.errors import CallerGone, PasswordsBusy
 
 T = TypeVar("T")

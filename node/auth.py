@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from mpcsim.errors import InvalidEncoding
-from mpcsim.rpc.tokens import Claims, TokenError, TokenVerifier, UnknownSigningKey, bearer
+from mpcsim.service.rpc.tokens import Claims, TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import Unauthorized, Upstream
 from node.gateway_client import GatewayClient
 from node.sessions import Caller

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import httpx
 
-from mpcsim.algebra.curves import CURVES
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.crypto.params import OT_EXTENSION_KS
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.params import OT_EXTENSION_KS
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.calls import RUNS
-from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from node.settings import POLICIES, Settings
 

@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Self
 
-from mpcsim.error_codes import Code
+from mpcsim.crypto.bip32 import ExtendedKey, Path, derive
+from mpcsim.crypto.mta.schemes import built_in_scheme
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.mta.schemes import built_in_scheme
-from mpcsim.primitives.bip32 import ExtendedKey, Path, derive
-from mpcsim.rpc.entries import note
-from mpcsim.rpc.errors import Refused
-from mpcsim.rpc.statements import KeyRecord, SignedRecord
-from mpcsim.rpc.wire import Hello, Signing
-from mpcsim.vault import (
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.entries import note
+from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.rpc.statements import KeyRecord, SignedRecord
+from mpcsim.service.rpc.wire import Hello, Signing
+from mpcsim.service.vault import (
     Argon2Cost,
     EncryptedShare,
     MalformedVault,

@@ -18,16 +18,16 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar
 
-from mpcsim.encoding import NO_CONTEXT
-from mpcsim.error_codes import Code
+from mpcsim.crypto.encoding import NO_CONTEXT
+from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import Aborted, Consequence, InvalidEncoding, Reason
 from mpcsim.ids import CLIENT, ROLES, PartyId
-from mpcsim.protocol import Done, Output, Party, Send, Waiting
-from mpcsim.protocol.channel import seal
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, GIVEN_UP, AbortNotice, Phase
-from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc.mail import opened
+from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine.channel import seal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import ABORT_KIND, GIVEN_UP, AbortNotice, Phase
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.mail import opened
 from node.errors import (
     ApiError,
     BadRequest,

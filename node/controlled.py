@@ -1,4 +1,4 @@
-"""``python -m node.controlled``: the node as a process that takes switches (``mpcsim.control``).
+"""``python -m node.controlled``: the node as a process that takes switches (``mpcsim.service.fault_injection``).
 
 ``mpcsim serve --control`` starts it, and says over its standard input what to switch.
 """
@@ -15,9 +15,9 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
 
-from mpcsim.control.child import Child, Interference, begin
-from mpcsim.error_codes import Code
-from mpcsim.rpc.errors import (
+from mpcsim.service.error_codes import Code
+from mpcsim.service.fault_injection.child import Child, Interference, begin
+from mpcsim.service.rpc.errors import (
     CONFLICT,
     GENERATION,
     GUESSES,

@@ -8,8 +8,8 @@ from typing import Any, Final
 from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
-from mpcsim import __version__
-from mpcsim.error_codes import header_references, header_schemas, table
+from mpcsim.service.error_codes import header_references, header_schemas, table
+from mpcsim.version import __version__
 
 TITLE: Final = "MPC key-share node"
 SUMMARY: Final = "Generates, recovers and uses key shares of threshold wallets."

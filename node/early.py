@@ -1,6 +1,6 @@
 """Sessions whose first message travels with the request that opens the vault.
 
-A signer's first message takes no key share (``mpcsim.protocol.early``), so that no round trip goes
+A signer's first message takes no key share (``mpcsim.protocols.engine.early``), so that no round trip goes
 by for the vault alone.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.primitives.bip32 import Path
-from mpcsim.protocol import Party
-from mpcsim.protocol.early import Early
 from mpcsim.protocols import presign, signing
-from mpcsim.rng import Rng
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.wire import Sign, Signing, UseProof, Vault
-from mpcsim.vault import ReplyKey, VaultUse, hashes
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.early import Early
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.wire import Sign, Signing, UseProof, Vault
+from mpcsim.service.vault import ReplyKey, VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, check_identities
 from node.client_party import ClientParty, give_up, leaves_open
 from node.errors import ApiError

@@ -1,7 +1,7 @@
 """Every way in which a call to the node can fail, with the status and the text the caller gets.
 
 An error's answer is always ``{"error": "<message>"}``. Messages name fields, never their values.
-What a program is to do about it is in the headers (``mpcsim.error_codes``).
+What a program is to do about it is in the headers (``mpcsim.service.error_codes``).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from mpcsim.error_codes import Code, of_status
 from mpcsim.ids import PartyId
+from mpcsim.service.error_codes import Code, of_status
 
 OUTCOME_UNKNOWN: Final = (
     "The outcome is unknown: if GET /v3/wallet/key names a key whose share you do not hold, "

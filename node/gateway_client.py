@@ -12,19 +12,19 @@ from urllib.parse import urlencode
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
 from mpcsim import strict_json
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.error_codes import Code, told
+from mpcsim.crypto.bip32 import Path, path_text
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
-from mpcsim.primitives.bip32 import Path, path_text
-from mpcsim.rpc import session_keys, wire
-from mpcsim.rpc.addresses import addresses
-from mpcsim.rpc.entries import Call
-from mpcsim.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, UNAUTHORIZED, UNPROCESSABLE
-from mpcsim.rpc.idempotency import Name
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.statements import IDENTITY_BYTES, KeyRecord
-from mpcsim.rpc.transport import (
+from mpcsim.service.error_codes import Code, told
+from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.addresses import addresses
+from mpcsim.service.rpc.entries import Call
+from mpcsim.service.rpc.errors import ANOTHER_BOOT, BAD_REQUEST, UNAUTHORIZED, UNPROCESSABLE
+from mpcsim.service.rpc.idempotency import Name
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.statements import IDENTITY_BYTES, KeyRecord
+from mpcsim.service.rpc.transport import (
     ConnectionLost,
     Reply,
     TooLarge,
@@ -32,7 +32,7 @@ from mpcsim.rpc.transport import (
     Transport,
     TransportFailed,
 )
-from mpcsim.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
+from mpcsim.service.rpc.wire import SEAL_KEY_BYTES, SIGNATURE_BYTES
 from node.checks import OpenedShare, child_key, public_key_text
 from node.errors import (
     AnotherBoot,

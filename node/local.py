@@ -54,10 +54,11 @@ import httpx
 import numpy as np
 from fastapi import FastAPI
 
+from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.rng import Rng, SeededRng, SystemRng
-from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.rpc.transport import AsgiTransport, Limits
+from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
@@ -70,7 +71,6 @@ from mpcsim.sim.run.faults import Fault
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
-from mpcsim.vault import INTERACTIVE, Argon2Cost
 from node.app import create_app
 from node.gateway_client import GatewayClient
 from node.settings import Settings
@@ -146,7 +146,7 @@ class LocalService:
             cost: of Argon2id, for new vaults.
             settings: of the node.
             nodes: REST nodes behind which the gateway is; ``answer`` says which one is asked.
-            options: further ones of ``mpcsim.service.GatewayOptions``, such as ``queue``,
+            options: further ones of ``mpcsim.service.operations.GatewayOptions``, such as ``queue``,
                 ``token_lifetime_s``, ``link_timeout_s``, ``listener``, ``log``.
 
         Raises:

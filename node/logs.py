@@ -1,4 +1,4 @@
-"""One line a request, on standard output, without secrets (``mpcsim.rpc.logs`` has the formats).
+"""One line a request, on standard output, without secrets (``mpcsim.service.rpc.logs`` has the formats).
 
 A line holds what the node itself decided: method, path without query, status, latency, user id,
 its own error text. Of an unhandled exception it shows types and source lines alone.
@@ -15,10 +15,10 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mpcsim.error_codes import Code
-from mpcsim.rpc.entries import CURRENT, MAX_PATH, Entry, Log
-from mpcsim.rpc.log_files import ToLogFile
-from mpcsim.rpc.logs import describe, formatter, to_files
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.entries import CURRENT, MAX_PATH, Entry, Log
+from mpcsim.service.rpc.log_files import ToLogFile
+from mpcsim.service.rpc.logs import describe, formatter, to_files
 from node.errors import error_body
 
 logger = logging.getLogger("node")

@@ -1,4 +1,4 @@
-"""What can be seen of the node from outside (``mpcsim.metrics``)."""
+"""What can be seen of the node from outside (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mpcsim.ids import CLIENT, ROLES
-from mpcsim.metrics.aborts import Aborts
-from mpcsim.metrics.durations import Durations
-from mpcsim.metrics.exposition import Seen
-from mpcsim.metrics.readiness import Found, Probe, probe
-from mpcsim.metrics.requests import Requests, named
+from mpcsim.service.metrics.aborts import Aborts
+from mpcsim.service.metrics.durations import Durations
+from mpcsim.service.metrics.exposition import Seen
+from mpcsim.service.metrics.readiness import Found, Probe, probe
+from mpcsim.service.metrics.requests import Requests, named
 from node import routes
 from node.argon2_queue import Argon2Queue
 from node.errors import ApiError, UntrustedNode

@@ -15,10 +15,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
+from mpcsim.crypto.bip32 import MAX_STEPS, Path, check_curve, parse_path
 from mpcsim.errors import UsageError
-from mpcsim.primitives.bip32 import MAX_STEPS, Path, check_curve, parse_path
-from mpcsim.rpc import idempotency
-from mpcsim.rpc.wire import MAX_MESSAGE_BYTES
+from mpcsim.service.rpc import idempotency
+from mpcsim.service.rpc.wire import MAX_MESSAGE_BYTES
 
 MAX_PASSWORD: Final = 256
 """Characters."""

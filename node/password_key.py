@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Self
 
-from mpcsim.vault import Argon2Cost, password_key, wipe
+from mpcsim.service.vault import Argon2Cost, password_key, wipe
 from node.argon2_queue import Argon2Queue, Computation
 from node.sessions import Caller
 from node.timing import Timing

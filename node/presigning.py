@@ -1,7 +1,7 @@
 """Presignatures: made ahead for a key, kept by the caller, used once each.
 
 The caller's part of each is sealed under the share's key. The MPC node that signs has the other
-part, and the other MPC node knows that it may still be used (``mpcsim.mpc_node.presignatures``):
+part, and the other MPC node knows that it may still be used (``mpcsim.service.mpc_node.presignatures``):
 only with that one's half of the vault can a signature be finished. What was used, or may have been,
 is gone; and so is all of it when an MPC node is started anew, or the key is recovered or suspended.
 """
@@ -13,16 +13,16 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from mpcsim.encoding import NO_CONTEXT
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.encoding import NO_CONTEXT
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError, InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, START_BYTES, PartyId
-from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import presigned
 from mpcsim.protocols.presign import Presignature
-from mpcsim.rng import Rng
-from mpcsim.rpc.errors import GONE
-from mpcsim.rpc.wire import MAX_BATCH, Presigned, UseProof, Using
-from mpcsim.vault import (
+from mpcsim.service.rpc.errors import GONE
+from mpcsim.service.rpc.wire import MAX_BATCH, Presigned, UseProof, Using
+from mpcsim.service.vault import (
     PresignatureHeader,
     ReplyKey,
     SealedPresignature,

@@ -21,10 +21,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope
 
 from mpcsim import strict_json
-from mpcsim.error_codes import Code, of_framework
 from mpcsim.errors import InvalidEncoding
-from mpcsim.rpc.http import media_type
-from mpcsim.rpc.places import TooManyOfUser, UserPlaces
+from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.service.rpc.http import media_type
+from mpcsim.service.rpc.places import TooManyOfUser, UserPlaces
 from mpcsim.strict_json import DuplicateMember
 from node.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body

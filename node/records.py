@@ -9,7 +9,7 @@ from typing import Final
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
-from mpcsim.rpc.statements import KeyRecord, RecordError, SignedRecord
+from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from node.errors import UntrustedNode
 
 REMEMBERED: Final = 1024

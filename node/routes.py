@@ -12,9 +12,9 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mpcsim import __version__
-from mpcsim.primitives.bip32 import parse_path
-from mpcsim.rpc.errors import too_many_makings
+from mpcsim.crypto.bip32 import parse_path
+from mpcsim.service.rpc.errors import too_many_makings
+from mpcsim.version import __version__
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,

@@ -9,8 +9,8 @@ from typing import Final
 import uvicorn
 from fastapi import FastAPI
 
-from mpcsim.lifetime import stopped_once
-from mpcsim.listening import Connections, affordable, listen, options
+from mpcsim.service.process.lifetime import stopped_once
+from mpcsim.service.process.listening import Connections, affordable, listen, options
 from node.logs import logger
 from node.settings import Settings
 
@@ -59,7 +59,7 @@ def _seen(
 ) -> Iterator[Application]:
     """The application, which can be looked at."""
     # Imported here: most are never looked at.
-    from mpcsim.metrics.exposition import exposed
+    from mpcsim.service.metrics.exposition import exposed
     from node.app import from_environment
     from node.metrics import seen
 

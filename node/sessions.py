@@ -9,16 +9,16 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import Reason
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Party
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND
-from mpcsim.rng import Rng
-from mpcsim.rpc.entries import note
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.tokens import Claims, TokenError, TokenFault
-from mpcsim.rpc.wire import Hello
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.service.rpc.entries import note
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault
+from mpcsim.service.rpc.wire import Hello
 from node.client_party import ClientParty, Mail, OnCheat, Post
 from node.errors import NotFound, Unauthorized
 from node.gateway_client import GatewayClient

@@ -7,12 +7,21 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
+from mpcsim.crypto.params import OT_EXTENSION_KS
 from mpcsim.ids import PartyId
-from mpcsim.listening import ConnectionLimits
-from mpcsim.params import OT_EXTENSION_KS
-from mpcsim.rpc import pins
-from mpcsim.rpc.logs import folder_setting, format_setting
-from mpcsim.settings import Kind, SettingsError, describe, read, seconds, setting, switch, whole
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.settings import (
+    Kind,
+    SettingsError,
+    describe,
+    read,
+    seconds,
+    setting,
+    switch,
+    whole,
+)
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.logs import folder_setting, format_setting
 
 __all__ = ["LEVELS", "Settings", "SettingsError"]
 

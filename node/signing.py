@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mpcsim.error_codes import Code
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.primitives.bip32 import Path
 from mpcsim.protocols import signing
-from mpcsim.rng import Rng
-from mpcsim.rpc.wire import Sign, UseProof
-from mpcsim.vault import VaultUse, hashes
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.wire import Sign, UseProof
+from mpcsim.service.vault import VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
 from node.client_party import ClientParty, Mail
 from node.early import Asked, EarlySessions

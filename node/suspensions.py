@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from mpcsim.crypto.rng import Rng
 from mpcsim.ids import MPC_NODES
-from mpcsim.rng import Rng
-from mpcsim.rpc import notices
-from mpcsim.rpc.errors import suspended
-from mpcsim.rpc.wire import Occasion, Suspend
+from mpcsim.service.rpc import notices
+from mpcsim.service.rpc.errors import suspended
+from mpcsim.service.rpc.wire import Occasion, Suspend
 from node.checks import OpenedShare, cannot_begin
 from node.errors import ApiError, Upstream
 from node.gateway_client import GatewayClient

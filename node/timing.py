@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mpcsim.rpc.entries import Span, totals_ms
+from mpcsim.service.rpc.entries import Span, totals_ms
 
 
 class Timing:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.rpc import pins
-from mpcsim.rpc.statements import vouched
-from mpcsim.rpc.wire import Hello
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.statements import vouched
+from mpcsim.service.rpc.wire import Hello
 from node.errors import UntrustedNode
 from node.logs import logger
 

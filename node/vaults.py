@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+from mpcsim.crypto.rng import Rng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.rng import Rng
-from mpcsim.rpc.statements import KeyRecord
-from mpcsim.rpc.wire import OpenVault, UseProof, VaultOpened
-from mpcsim.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey, share_key
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.rpc.statements import KeyRecord
+from mpcsim.service.rpc.wire import OpenVault, UseProof, VaultOpened
+from mpcsim.service.vault import ReplyKey, SecretStore, VaultKey, VaultUse, WrongKey, share_key
 from node.checks import (
     OpenedShare,
     SealedShare,

@@ -12,6 +12,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.mta.schemes import standard_scheme
+from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InternalError, Reason
 from mpcsim.ids import (
     CLIENT,
@@ -20,19 +23,14 @@ from mpcsim.ids import (
     ROLES,
     THRESHOLD,
 )
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.mta.schemes import standard_scheme
-from mpcsim.primitives.bip32 import Path
-from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, reshare
-from mpcsim.rng import Rng, SystemRng
-from mpcsim.rpc.entries import note
-from mpcsim.rpc.idempotency import GENERATE, RECOVER, Name
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.wire import (
-    Recovering,
-)
-from mpcsim.vault import (
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.service.rpc.entries import note
+from mpcsim.service.rpc.idempotency import GENERATE, RECOVER, Name
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.wire import Recovering
+from mpcsim.service.vault import (
     INTERACTIVE,
     Argon2Cost,
     SecretStore,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
-from mpcsim.rpc import meter
+from mpcsim.service.rpc import meter
 from node.argon2_queue import Argon2Queue
 
 T = TypeVar("T")

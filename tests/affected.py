@@ -21,8 +21,8 @@ CODE = ("mpcsim", "node", "tests")
 BASIS = ("pyproject.toml", "requirements.lock", "tests/conftest.py", "Makefile")
 READERS = {
     "mpcsim/": ("tests/repo", "tests/cli"),
-    "mpcsim/explorer/static/": ("tests/explorer",),
-    "node/panel/static/": ("tests/node/panel",),
+    "mpcsim/lab/explorer/static/": ("tests/lab/explorer",),
+    "mpcsim/lab/what_if/static/": ("tests/lab/what_if",),
     "node/": ("tests/repo", "tests/cli"),
     "tests/": ("tests/repo",),
     "notebooks/": ("tests/notebooks", "tests/repo"),

@@ -7,11 +7,6 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.algebra.polynomial import commit as feldman_commit
-from mpcsim.algebra.polynomial import evaluate, evaluate_commitment, lagrange_coefficient
-from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -35,18 +30,23 @@ from mpcsim.attacks.stage import (
     play,
     point_nobody_knows,
 )
+from mpcsim.crypto import commitment, schnorr
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Group, Point, Scalar
+from mpcsim.crypto.groups.polynomial import commit as feldman_commit
+from mpcsim.crypto.groups.polynomial import evaluate, evaluate_commitment, lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.crypto.schnorr import Proof
 from mpcsim.errors import Consequence, InRound, Reason, UsageError
-from mpcsim.hashing import Tag, tagged_hash, u32
-from mpcsim.mta.base import direction_sid
-from mpcsim.primitives import commitment, schnorr
-from mpcsim.primitives.schnorr import Proof
-from mpcsim.protocol import Definition, Done, Turn
-from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from mpcsim.rng import SeededRng
+from mpcsim.protocols.engine import Definition, Done, Turn
+from mpcsim.protocols.engine.echo import check_echo, echo
+from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)

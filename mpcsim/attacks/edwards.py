@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 
-from mpcsim.algebra.ed25519 import ED25519, Ed25519Group, Ed25519Point
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519, Ed25519Group, Ed25519Point
+from mpcsim.crypto.groups.group import Group, Point, Scalar
 from mpcsim.errors import InvalidEncoding
 
 P = 2**255 - 19

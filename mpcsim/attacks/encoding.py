@@ -24,18 +24,18 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import Build, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, play
+from mpcsim.crypto import commitment, schnorr
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Consequence, OnReceipt, Reason
-from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.primitives import commitment, schnorr
-from mpcsim.protocol import Done, Turn
 from mpcsim.protocols import frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
+from mpcsim.protocols.engine import Done, Turn
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
-from mpcsim.rng import SeededRng
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 # ---------------------------------------------------------------------- P4: ambiguous hashing

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mpcsim.algebra.ed25519 import ED25519 as G
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -21,18 +18,21 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import Build, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, end_of, party, play, solve
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519 as G
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Done, Send, Turn
-from mpcsim.protocol.channel import unseal
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import frost
+from mpcsim.protocols.engine import Done, Send, Turn
+from mpcsim.protocols.engine.channel import unseal
+from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
-from mpcsim.rng import SeededRng
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpcsim.attacks.research import PRODUCT, Build
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError, Where
-from mpcsim.protocol import Done, Waiting
+from mpcsim.protocols.engine import Done, Waiting
 
 
 class Verdict(Enum):

@@ -13,9 +13,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -28,11 +25,12 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, cheat, party, play, watched
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.hashing import Tag, tagged_hash, u32
-from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.mta.base import direction_sid
-from mpcsim.mta.ot import (
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.mta.ot import (
     COLUMNS,
     PAD_BLOCKS,
     OtMta,
@@ -41,23 +39,26 @@ from mpcsim.mta.ot import (
     challenge,
     gadget,
 )
-from mpcsim.params import LAMBDA_C, OtParameters
-from mpcsim.primitives import ot_base, ot_extension
-from mpcsim.primitives.ot_all_but_one import BLOCK_BYTES
-from mpcsim.primitives.ot_extension import (
+from mpcsim.crypto.ot import base as ot_base
+from mpcsim.crypto.ot import extension as ot_extension
+from mpcsim.crypto.ot.all_but_one import BLOCK_BYTES
+from mpcsim.crypto.ot.extension import (
     ROWS_BYTES,
     ExtensionMessage,
     ReceiverSetup,
     SenderSetup,
     row_bytes,
 )
-from mpcsim.primitives.zero_share import zero_share
-from mpcsim.protocol import Done, Party, Turn
+from mpcsim.crypto.params import LAMBDA_C, OtParameters
+from mpcsim.crypto.rng import Rng
+from mpcsim.crypto.zero_share import zero_share
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.rng import Rng
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import as_loaded, keys
+from mpcsim.protocols.engine import Done, Party, Turn
+from mpcsim.protocols.key_share import Guard, KeyShare
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import as_loaded, keys
 from mpcsim.sim.run.adversary import Adversary, on
 
 SIGNERS = (HONEST, CHEATER)

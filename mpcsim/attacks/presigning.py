@@ -10,8 +10,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from mpcsim.algebra.group import Scalar
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -25,17 +23,19 @@ from mpcsim.attacks.model import (
 from mpcsim.attacks.research import USE_ONCE, Build, ForgetfulUse, ResearchBuild
 from mpcsim.attacks.signing import BIAS_BITS, scalar
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, WANTED, cheat, end_of, party, play, solve
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import InRound, Reason, UsageError
-from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.protocol import Done, Turn
 from mpcsim.protocols import presigned
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.protocols.ecdsa.steps import verifies
+from mpcsim.protocols.engine import Done, Turn
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presigned import PRESIGNED, PresignedSetup, steps
 from mpcsim.protocols.presigned.messages import Answer
 from mpcsim.protocols.presigned.rounds import Finished
-from mpcsim.sample_keys import keys, presignatures
+from mpcsim.protocols.sample_keys import keys, presignatures
 from mpcsim.sim.run.adversary import with_round
 
 PAIR = (HONEST, CHEATER)

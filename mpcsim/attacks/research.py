@@ -24,27 +24,27 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import mpcsim.protocols.signing  # noqa: F401 (so that all protocols are there to be copied)
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.mta.base import Mta
-from mpcsim.mta.schemes import mta_scheme
-from mpcsim.protocol import Definition, Party, Round, Turn, View
 from mpcsim.protocols.dkg.rounds import Dealing
 from mpcsim.protocols.ecdsa.products import SignerSetup
+from mpcsim.protocols.engine import Definition, Party, Round, Turn, View
 from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.presign.presignature import Use
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 COPIED = (
-    "mpcsim.primitives",
-    "mpcsim.mta",
+    "mpcsim.crypto",
+    "mpcsim.crypto.mta",
     "mpcsim.protocols",
-    "mpcsim.protocol.channel",
-    "mpcsim.protocol.echo",
-    "mpcsim.protocol.transcript",
+    "mpcsim.protocols.engine.channel",
+    "mpcsim.protocols.engine.echo",
+    "mpcsim.protocols.engine.transcript",
 )
 """Packages and modules whose functions a research build has copies of."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.group import Scalar
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -18,16 +16,18 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, party, play
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Scalar
 from mpcsim.errors import Aborted, InRound, Reason
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Done
 from mpcsim.protocols import reshare
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL
+from mpcsim.protocols.engine import Done
 from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.frost.rounds import FrostSetup
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.reshare import RESHARE
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on
 
 DEALERS = (CHEATER, THIRD)

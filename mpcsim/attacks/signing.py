@@ -16,9 +16,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
 from mpcsim.attacks.model import (
     Attack,
     Effect,
@@ -43,18 +40,21 @@ from mpcsim.attacks.stage import (
     party,
     play,
 )
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, OtReply, challenge, gadget
+from mpcsim.crypto.ot import extension as ot_extension
+from mpcsim.crypto.ot.extension import SenderSetup
 from mpcsim.errors import Aborted, InRound, Reason, UsageError, check
-from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
-from mpcsim.mta.base import direction_sid
-from mpcsim.mta.ot import COLUMNS, PAD_BLOCKS, OtMta, OtPairSetup, OtReply, challenge, gadget
-from mpcsim.primitives import ot_extension
-from mpcsim.primitives.ot_extension import SenderSetup
-from mpcsim.protocol import Definition, Done, Inbox, Turn, View
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Definition, Done, Inbox, Turn, View
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
 PAIR = (HONEST, CHEATER)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from mpcsim.algebra.curves import curve
-from mpcsim.algebra.group import Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
 from mpcsim.attacks.model import Effect, Finding, broken, ending
 from mpcsim.attacks.research import Build
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.groups.curves import curve
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted
-from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Definition, Done, Party, Turn, Waiting
-from mpcsim.rng import SeededRng
-from mpcsim.runner import Participant, run
-from mpcsim.sample_keys import session_id
+from mpcsim.protocols.engine import Definition, Done, Party, Turn, Waiting
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import Participant, run
+from mpcsim.protocols.sample_keys import session_id
 from mpcsim.sim.run.adversary import with_round
 
 HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)

@@ -13,9 +13,6 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.group import Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.attacks import frost as frost_attacks
 from mpcsim.attacks.model import (
     Attack,
@@ -33,19 +30,22 @@ from mpcsim.attacks.research import (
     ResearchBuild,
 )
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
-from mpcsim.hashing import Tag, tagged_hash, u32
-from mpcsim.keyshare import KeyShare
-from mpcsim.primitives import schnorr
-from mpcsim.protocol import Done, Inbox, Party, Round, Turn, View
+from mpcsim.crypto import schnorr
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import SEED_BYTES, Drbg, SeededRng
 from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.protocols.ecdsa import ECDSA
+from mpcsim.protocols.engine import Done, Inbox, Party, Round, Turn, View
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
-from mpcsim.rng import SEED_BYTES, Drbg, SeededRng
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys, session_id
 from mpcsim.sim.run.adversary import Adversary
 
 PAIR = (HONEST, CHEATER)

@@ -12,10 +12,6 @@ from typing import Any, cast
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.group import Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.attacks.dkg import name_only
 from mpcsim.attacks.model import (
     Attack,
@@ -28,25 +24,29 @@ from mpcsim.attacks.model import (
 )
 from mpcsim.attacks.research import Build, ResearchBuild
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, play, watched
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.mta.ot import OtMta
+from mpcsim.crypto.rng import Rng, SeededRng
+from mpcsim.crypto.zero_share import zero_share
 from mpcsim.errors import Aborted, CheckFailed, InvalidEncoding, Reason, UsageError
-from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.mta.ot import OtMta
-from mpcsim.primitives.zero_share import zero_share
-from mpcsim.protocol import Done, Party, Send, Turn, channel
-from mpcsim.protocol.channel import seal
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Deal
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.ecdsa.messages import Respond
+from mpcsim.protocols.engine import Done, Party, Send, Turn, channel
+from mpcsim.protocols.engine.channel import seal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.frost import FROST
+from mpcsim.protocols.local_run import InFlight, LocalRun
 from mpcsim.protocols.reshare import RESHARE
-from mpcsim.rng import Rng, SeededRng
-from mpcsim.runner import InFlight, LocalRun
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.sample_keys import keys, session_id
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE = b"pay 5 to Alice"

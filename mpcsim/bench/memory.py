@@ -23,9 +23,9 @@ _PARTY = (
     _PEAK
     + """
 import sys
-from mpcsim.keyshare import KeyShare
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols import ecdsa
-from mpcsim.runner import results, run
+from mpcsim.protocols.local_run import results, run
 
 shares = [KeyShare.from_bytes(bytes.fromhex(line)) for line in sys.stdin.read().split()]
 print(peak())

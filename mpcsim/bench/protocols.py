@@ -13,17 +13,17 @@ from functools import partial
 from types import FrameType
 from typing import Any, Generic, TypeVar
 
+from mpcsim.crypto.params import LIKE_SILENCE, OT_EXTENSION_KS, OtParameters
+from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.params import LIKE_SILENCE, OT_EXTENSION_KS, OtParameters
-from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted, silent
-from mpcsim.protocol import Done, Output, Party, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
+from mpcsim.protocols.engine import Done, Output, Party, Waiting
+from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, StepStarted, silent
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
-from mpcsim.rng import Rng, SeededRng, SystemRng
-from mpcsim.runner import LocalRun, results, run
-from mpcsim.sample_keys import unused
+from mpcsim.protocols.sample_keys import unused
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]

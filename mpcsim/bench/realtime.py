@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mpcsim.bench.protocols import keys
+from mpcsim.crypto.rng import SeededRng, SystemRng
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Party
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.signing import signer, to_sign, verifies
-from mpcsim.rng import SeededRng, SystemRng
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Measured
 from mpcsim.sim.run.ending import Validate

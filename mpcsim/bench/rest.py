@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.network.topology import Network
-from mpcsim.vault import Argon2Cost
 from node.local import GATEWAY_ADDRESS, LocalService
 from node.settings import Settings
 

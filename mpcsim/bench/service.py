@@ -25,7 +25,13 @@ from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
 from mpcsim.capacity.calibration.service import Served, resident_mb, start
 from mpcsim.errors import UsageError
 from mpcsim.protocols.presign import MAX_COUNT
-from mpcsim.system import Program, backend, free_port, gateway_program, running
+from mpcsim.service.operations.supervisor import (
+    Program,
+    backend,
+    free_port,
+    gateway_program,
+    running,
+)
 
 KEYS: Final = 32
 REQUESTS: Final = 10_000

@@ -16,19 +16,19 @@ from statistics import median
 from typing import Final
 
 from mpcsim.bench.protocols import keys
-from mpcsim.gateway.registry import Registry
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
-from mpcsim.keyshare import PublicKeyRecord
-from mpcsim.mpc_node.events import EMPTY
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import ShareStore, StoredShare
-from mpcsim.rng import SystemRng
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.rpc.holdings import ACTIVE, PREPARED
-from mpcsim.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
-from mpcsim.service import open_gateway
-from mpcsim.service.data_folder import store_file
-from mpcsim.system import backend, running
+from mpcsim.protocols.key_share import PublicKeyRecord
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.mpc_node.events import EMPTY
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.store import ShareStore, StoredShare
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.operations.data_folder import store_file
+from mpcsim.service.operations.supervisor import backend, running
+from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 
 KEYS: Final = 10_000
 BROKEN_OFF: Final = 32

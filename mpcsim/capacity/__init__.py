@@ -1,6 +1,6 @@
 """The whole service under load, in virtual time: what breaks first, and what would help.
 
-    >>> from mpcsim import Deployment, Workload
+    >>> from mpcsim.capacity import Deployment, Workload
     >>> run = Deployment().run(Workload(), hours=1)
     >>> print(run)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from mpcsim.capacity.model import Model
-from mpcsim.rpc.transport import MAX_CONNECTIONS
+from mpcsim.service.rpc.transport import MAX_CONNECTIONS
 from mpcsim.sim.rich_display import Table, document
 
 LIMITS: Final = Table(

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Self, get_args
 
 from mpcsim.errors import UsageError
-from mpcsim.gateway.sessions import MAKING_QUEUE
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, ROLES
+from mpcsim.service.gateway.sessions import MAKING_QUEUE
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.network.ways import ways

@@ -21,11 +21,11 @@ import httpx
 from mpcsim.capacity.operations import PRESIGNATURES, Operation, Turn
 from mpcsim.capacity.workload import OPERATIONS
 from mpcsim.errors import UsageError, unknown
-from mpcsim.gateway.key_queue import KeyQueue
 from mpcsim.ids import ROLES
+from mpcsim.service.gateway.key_queue import KeyQueue
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay import calls
 from mpcsim.sim.replay.calls import AT_ONCE, Run
-from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from node.settings import Settings
 

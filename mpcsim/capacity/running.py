@@ -85,7 +85,7 @@ def run(
         if exactness == "recorded":
             drive = Drive(layout, arrivals, collector.take, workload.events)
         else:
-            from node.loaded import Loaded  # here: it loads the whole service
+            from mpcsim.capacity.real.loaded import Loaded  # here: it loads the whole service
 
             drive = opened.enter_context(
                 Loaded(
@@ -136,7 +136,7 @@ def check_options(deployment: Model, workload: Workload) -> None:
     """Refuse options that a run under load would take and ignore.
 
     Services keep their connections open, so nothing of a handshake takes time; each process has as
-    many of them as ``mpcsim.rpc`` gives it; the gateway stores messages and forwards them. In a
+    many of them as ``mpcsim.service.rpc`` gives it; the gateway stores messages and forwards them. In a
     closed loop each user calls when it has its answer, so that none calls more often.
 
     Raises:

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from mpcsim import __version__
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
+from mpcsim.version import __version__
 
 Run = Callable[[argparse.Namespace], int]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpcsim.cli.network import conditions
 from mpcsim.cli.token import add_data
-from mpcsim.control.table import SWITCHES, Argument
+from mpcsim.service.fault_injection.table import SWITCHES, Argument
 
 
 def add(subparsers: Any) -> None:
@@ -41,7 +41,9 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Throw it, and print what it answers as JSON."""
-    from mpcsim.control.client import over_http  # every server has parsed a command line
+    from mpcsim.service.fault_injection.client import (
+        over_http,  # every server has parsed a command line
+    )
 
     switch = SWITCHES[options.switch]
     told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}

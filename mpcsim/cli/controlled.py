@@ -1,5 +1,5 @@
 """``python -m mpcsim.cli.controlled gateway ...``, or ``mpc-node ...``: the same as a process that
-takes switches (``mpcsim.control``).
+takes switches (``mpcsim.service.fault_injection``).
 
 ``mpcsim serve --control`` starts it, and says over its standard input what to switch.
 """
@@ -13,8 +13,8 @@ from functools import partial
 
 from mpcsim import cli
 from mpcsim.cli import gateway, mpc_node
-from mpcsim.control.child import Child, Expiry, Interference, begin
-from mpcsim.service import OpenGateway, OpenMpcNode
+from mpcsim.service.fault_injection.child import Child, Expiry, Interference, begin
+from mpcsim.service.operations import OpenGateway, OpenMpcNode
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import SimulatedNetwork
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from mpcsim.cli.ports import mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.gateway.diagnosis import Finding, Trouble, What
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.doctor import Doctor, Examined, doctor
+from mpcsim.service.gateway.diagnosis import Finding, Trouble, What
+from mpcsim.service.operations.doctor import Doctor, Examined, doctor
 from mpcsim.sim.rich_display import counted
 
 KINDS: Final = ("fit", "stuck", "untold")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpcsim.mpc_node.events import Event, read, verify
+from mpcsim.service.mpc_node.events import Event, read, verify
 from mpcsim.sim.rich_display import counted
 
 

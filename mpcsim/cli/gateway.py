@@ -15,20 +15,20 @@ from mpcsim.cli.network import add_network, conditions
 from mpcsim.cli.ports import add_metrics_port, gateway_port, metrics_port, mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.gateway.app import TOKEN_LIFETIME_S
-from mpcsim.gateway.limits import Rate
-from mpcsim.gateway.links import LINK_TIMEOUT_S
-from mpcsim.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.gateway.smart_accounts import MakeService, in_own_process, over_rpc
 from mpcsim.ids import MPC_NODES
-from mpcsim.listening import ConnectionLimits
-from mpcsim.rpc.logs import LogSettings, configure_logs
-from mpcsim.rpc.places import SHARE
-from mpcsim.service import GatewayOptions, OpenGateway, open_gateway
-from mpcsim.service.serving import serve
-from mpcsim.settings import describe, read
+from mpcsim.service.gateway.app import TOKEN_LIFETIME_S
+from mpcsim.service.gateway.limits import Rate
+from mpcsim.service.gateway.links import LINK_TIMEOUT_S
+from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
+from mpcsim.service.gateway.smart_accounts import MakeService, in_own_process, over_rpc
+from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations.serving import serve
+from mpcsim.service.operations.supervisor import HOST
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.settings import describe, read
+from mpcsim.service.rpc.logs import LogSettings, configure_logs
+from mpcsim.service.rpc.places import SHARE
 from mpcsim.sim.network.transport import FORWARDING
-from mpcsim.system import HOST
 
 N = TypeVar("N", int, float)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from mpcsim.rpc.logs import FORMATS, VARIABLE, LogSettings
-from mpcsim.settings import read
+from mpcsim.service.process.settings import read
+from mpcsim.service.rpc.logs import FORMATS, VARIABLE, LogSettings
 
 
 def add_log_format(parser: argparse.ArgumentParser) -> None:

@@ -9,16 +9,16 @@ from typing import Any
 
 from mpcsim.cli.mpc_node import PARTIES
 from mpcsim.cli.token import add_data
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.rng import SystemRng
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.service.data_folder import link_file
-from mpcsim.service.rotation import (
+from mpcsim.service.operations.data_folder import link_file
+from mpcsim.service.operations.rotation import (
     GRACE_S,
     replace_lost_seal_key,
     rotate_link,
     rotate_token_key,
 )
+from mpcsim.service.rpc.database import REGISTRY
 from mpcsim.sim.rich_display import counted
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 
 from mpcsim.cli import gateway
-from mpcsim.cli.lab import lab_program
+from mpcsim.cli.jupyterlab import lab_program
 from mpcsim.cli.logs import add_log_format, log_format
 from mpcsim.cli.network import conditions, summary
 from mpcsim.cli.ports import (
@@ -31,20 +31,11 @@ from mpcsim.cli.ports import (
     port,
 )
 from mpcsim.cli.token import add_data
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.lifetime import stopped_once
-from mpcsim.listening import ConnectionLimits
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import pins
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.rpc.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
-from mpcsim.rpc.wire import HELLO_PATH, Hello
-from mpcsim.service.data_folder import logs_in
-from mpcsim.settings import describe, read
-from mpcsim.sim.rich_display import counted
-from mpcsim.sim.scenario import Scenario
-from mpcsim.system import (
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.operations.supervisor import (
     DATA_FOLDER,
     HOST,
     METRICS_VARIABLE,
@@ -55,6 +46,15 @@ from mpcsim.system import (
     node_program,
     running,
 )
+from mpcsim.service.process.lifetime import stopped_once
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.settings import describe, read
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.rpc.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
+from mpcsim.service.rpc.wire import HELLO_PATH, Hello
+from mpcsim.sim.rich_display import counted
+from mpcsim.sim.scenario import Scenario
 
 DEMO_USER: Final = "alice"
 SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
@@ -153,8 +153,8 @@ def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Start
     if options.control is None:
         yield _Starter(processes, processes.start)
         return
-    from mpcsim.control import access, app
-    from mpcsim.control.switchboard import Switchboard, check_workers, controlled
+    from mpcsim.service.fault_injection import access, app
+    from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
 
     check_workers(os.environ)
     board = Switchboard(processes, options.data)

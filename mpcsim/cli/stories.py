@@ -12,12 +12,12 @@ from typing import Any, Final
 from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.rpc.logs import printable
-from mpcsim.service.data_folder import logs_in
-from mpcsim.stories import text
-from mpcsim.stories.lines import Following, Found, Request, about, requests
-from mpcsim.stories.story import told
-from mpcsim.stories.traced import traced
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.request_traces import text
+from mpcsim.service.request_traces.lines import Following, Found, Request, about, requests
+from mpcsim.service.request_traces.story import told
+from mpcsim.service.request_traces.traced import traced
+from mpcsim.service.rpc.logs import printable
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50

@@ -10,10 +10,10 @@ from typing import Any
 
 from mpcsim.cli.ports import gateway_port
 from mpcsim.errors import UsageError
-from mpcsim.gateway.registry import Credentials, Registry
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.service.data_folder import store_file
-from mpcsim.system import DATA_FOLDER, HOST, access_token
+from mpcsim.service.gateway.registry import Credentials, Registry
+from mpcsim.service.operations.data_folder import store_file
+from mpcsim.service.operations.supervisor import DATA_FOLDER, HOST, access_token
+from mpcsim.service.rpc.database import REGISTRY
 
 
 def add(subparsers: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.rpc.logs import printable
+from mpcsim.service.rpc.logs import printable
 from mpcsim.sim.reruns import rerun
 from mpcsim.sim.trace import Trace
 

@@ -15,16 +15,16 @@ from coincurve import PublicKey
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.curves import curve
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.bip32 import Path, check_curve
+from mpcsim.crypto.groups.curves import curve
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.rng import Rng
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.party_events import Listener, silent
-from mpcsim.primitives.bip32 import Path, check_curve
-from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
-from mpcsim.rng import Rng
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.engine.early import Early
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 
 PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
     definition.name: definition

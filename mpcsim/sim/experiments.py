@@ -9,7 +9,7 @@ from functools import cache
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import Guard, KeyShare
+from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay.graph import MessageGraph
 from mpcsim.sim.run.compute import Compute, Free

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from mpcsim.errors import UsageError
-from mpcsim.runner import Participant
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Compute
 from mpcsim.sim.run.ending import Validate, inner_party

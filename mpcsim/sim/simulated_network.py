@@ -22,10 +22,10 @@ from itertools import count
 from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
+from mpcsim.carrier import AtOnce, End, Exchange, Pieces
 from mpcsim.ids import CLIENT, PartyId
-from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
-from mpcsim.rpc.carrier import AtOnce, End, Exchange, Pieces
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival, Traffic

@@ -20,20 +20,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.mta.schemes import scheme_name
+from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.mta.base import Mta
-from mpcsim.mta.schemes import scheme_name
-from mpcsim.party_events import Listener, silent
-from mpcsim.primitives.bip32 import Path
-from mpcsim.protocol import Party
-from mpcsim.protocol.party import AbortNotice
 from mpcsim.protocols import dkg, presign, presigned, reshare
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.engine.party import AbortNotice
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
-from mpcsim.rng import Rng, SeededRng, SystemRng
-from mpcsim.runner import Participant
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, document, milliseconds
@@ -190,7 +190,7 @@ class Simulation:
     that a run repeats byte for byte. None: the operating system's randomness."""
     listener: Listener = silent
     """Told of every round, message and ending of every party as it happens
-    (``mpcsim.party_events``); it must not raise."""
+    (``mpcsim.protocols.engine.events``); it must not raise."""
     draws: DrawSource | None = None
     """In place of draws from the network's distributions with ``seed``: what each transfer's
     latency and losses are. For measurements played back, or worst cases."""
@@ -266,7 +266,7 @@ class Simulation:
 
         Args:
             scheme: multiplication scheme on secp256k1, ``ot/80`` by default: a name, or one of
-                your own that is registered (``mpcsim.mta.schemes``).
+                your own that is registered (``mpcsim.crypto.mta.schemes``).
 
         Raises:
             UsageError: bad curve, threshold or scheme.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mpcsim.primitives.bip32 import Path
+from mpcsim.crypto.bip32 import Path
 
 
 @dataclass(frozen=True)

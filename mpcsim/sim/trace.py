@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Waiting
+from mpcsim.protocols.engine import Waiting
 from mpcsim.sim.traces import critical_path, frame, jsonl, mermaid, perfetto, summary
 from mpcsim.sim.traces.critical_path import CriticalPath
 from mpcsim.sim.traces.records import RunRecord

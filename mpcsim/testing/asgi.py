@@ -2,7 +2,7 @@
 
 With your own node before a gateway in memory:
 
-    from mpcsim.service import open_gateway
+    from mpcsim.service.operations import open_gateway
 
     gateway = open_gateway()                       # in memory, with both MPC nodes
     app = our_node(gateway.app)                    # any ASGI application

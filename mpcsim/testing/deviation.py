@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from mpcsim.encoding import Message, WireContext
+from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.errors import UsageError
-from mpcsim.protocol import Party
-from mpcsim.runner import run
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.local_run import run
 from mpcsim.sim.run.adversary import Adversary, Tampered
 from mpcsim.testing.fields import alterations, malformations
 from mpcsim.testing.scenarios import Scenario

@@ -15,8 +15,7 @@ from typing import Any
 
 from nacl import bindings as sodium
 
-from mpcsim.algebra.group import SCALAR_BYTES
-from mpcsim.encoding import (
+from mpcsim.crypto.encoding import (
     Bytes,
     Codec,
     Fixed,
@@ -33,6 +32,7 @@ from mpcsim.encoding import (
     Unsigned,
     WireContext,
 )
+from mpcsim.crypto.groups.group import SCALAR_BYTES
 from mpcsim.errors import InternalError
 
 Change = Callable[[Any], Any]

@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from mpcsim.rng import SystemRng
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.testing.api_steps import ApiRun
 from mpcsim.testing.api_steps.base import NOTHING
 from mpcsim.testing.invariants import Invariant, own

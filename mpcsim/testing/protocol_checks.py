@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from mpcsim.errors import Aborted
-from mpcsim.protocol import Done, Waiting
+from mpcsim.protocols.engine import Done, Waiting
 from mpcsim.testing.invariants import invariant
 
 Outcomes = Mapping[int, Done[Any] | Aborted | Waiting]

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Done, Party, Waiting
-from mpcsim.runner import InFlight, LocalRun, Participant
+from mpcsim.protocols.engine import Done, Party, Waiting
+from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition

@@ -19,7 +19,7 @@ from typing import Any, Final
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from mpcsim.primitives.bip32 import HARDENED, path_text
+from mpcsim.crypto.bip32 import HARDENED, path_text
 from mpcsim.testing.api_steps import (
     BAD_PATHS,
     FAULTS,

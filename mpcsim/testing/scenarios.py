@@ -10,15 +10,15 @@ from coincurve import PublicKey as Secp256k1Key
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.keyshare import KeyShare
-from mpcsim.primitives.bip32 import Path
-from mpcsim.protocol import Definition, Party
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.rng import Rng, SeededRng
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
-from mpcsim.rng import Rng, SeededRng
-from mpcsim.runner import Participant
-from mpcsim.sample_keys import as_loaded, keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import as_loaded, keys, presignatures, session_id, unused
 
 Make = Callable[[int, bytes, Rng], Party[Any, Any]]
 """Makes the party of that identifier for a session id."""

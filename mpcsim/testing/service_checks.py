@@ -14,9 +14,9 @@ from nacl.bindings import crypto_core_ed25519_is_valid_point
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.crypto.bip32 import ExtendedKey, Path, derive, path_text
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.errors import InvalidEncoding
-from mpcsim.primitives.bip32 import ExtendedKey, Path, derive, path_text
 from mpcsim.testing.invariants import invariant
 from mpcsim.testing.service import Answer
 

@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from mpcsim.crypto.bip32 import HARDENED, MAX_STEPS, Path
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.keyshare import KeyShare
-from mpcsim.primitives.bip32 import HARDENED, MAX_STEPS, Path
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, partition

@@ -17,7 +17,7 @@ from typing import Final, Literal, Protocol, Self, runtime_checkable
 
 import httpx
 
-from mpcsim.system import access_token
+from mpcsim.service.operations.supervisor import access_token
 from mpcsim.testing.service import Answer, Request, Service, service_of
 
 Part = Literal["gateway", "operator", "institution"]

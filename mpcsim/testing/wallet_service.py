@@ -13,12 +13,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from mpcsim.control.client import Control
-from mpcsim.control.switchboard import Switchboard, check_workers, controlled
-from mpcsim.control.users import credentials
-from mpcsim.rpc.logs import FOLDER_VARIABLE
-from mpcsim.service.data_folder import logs_in
-from mpcsim.system import Program, access_token, backend, free_port, node_program, running
+from mpcsim.service.fault_injection.client import Control
+from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
+from mpcsim.service.fault_injection.users import credentials
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.operations.supervisor import (
+    Program,
+    access_token,
+    backend,
+    free_port,
+    node_program,
+    running,
+)
+from mpcsim.service.rpc.logs import FOLDER_VARIABLE
 
 
 @dataclass(frozen=True)
@@ -30,14 +37,14 @@ class Settings:
     gateway: Sequence[str] = ()
     """Options, as for ``mpcsim gateway``."""
     metrics: bool = False
-    """Whether each process can be looked at (``mpcsim.metrics``)."""
+    """Whether each process can be looked at (``mpcsim.service.metrics``)."""
     quiet: bool = False
     """Whether processes write to their log files alone."""
 
 
 @dataclass(frozen=True)
 class WalletService(Control):
-    """A service that runs, with its switches (``mpcsim.control.client``) as methods."""
+    """A service that runs, with its switches (``mpcsim.service.fault_injection.client``) as methods."""
 
     address: str
     """Of the node."""

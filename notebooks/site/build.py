@@ -59,8 +59,8 @@ def _copy(source: Path, at: Path) -> None:
 def _reference() -> Iterator[tuple[str, str]]:
     """Its pages: file names and texts."""
     from mpcsim.cli import parser
-    from mpcsim.gateway import app
-    from mpcsim.gateway.openapi import BODIES, openapi_document
+    from mpcsim.service.gateway import app
+    from mpcsim.service.gateway.openapi import BODIES, openapi_document
     from node import docs, routes
 
     for name in reference.packages():

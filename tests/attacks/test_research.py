@@ -11,15 +11,15 @@ from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import observe
 from mpcsim.attacks.research import PRODUCT, ResearchBuild
 from mpcsim.attacks.stage import party, play
+from mpcsim.crypto import schnorr
 from mpcsim.errors import Reason, UsageError
-from mpcsim.primitives import schnorr
-from mpcsim.protocol import Done
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.ecdsa import ECDSA
+from mpcsim.protocols.engine import Done
 from mpcsim.protocols.frost import FROST
 from mpcsim.protocols.reshare import RESHARE
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.sample_keys import keys
 from tests.helpers.repo import ROOT
 
 REPORTS = ("mpcsim.attacks.report", "mpcsim.attacks.service.report")
@@ -53,12 +53,12 @@ def test_no_product_code_imports_the_gallery():
             assert "mpcsim.attacks" not in text, f"{where} names the gallery"
         assert not found, f"{where} imports {found}"
         seen.add(where)
-    assert {"mpcsim/protocol/party.py", "node/__init__.py"} <= seen
+    assert {"mpcsim/protocols/engine/party.py", "node/__init__.py"} <= seen
 
 
 def test_importing_the_product_does_not_load_the_gallery():
     code = (
-        "import sys, mpcsim, mpcsim.runner, mpcsim.sim, mpcsim.sim.simulation\n"
+        "import sys, mpcsim, mpcsim.protocols.local_run, mpcsim.sim, mpcsim.sim.simulation\n"
         "from mpcsim.protocols import dkg, ecdsa, frost, reshare\n"
         "sys.exit(any(name.startswith('mpcsim.attacks') for name in sys.modules))\n"
     )

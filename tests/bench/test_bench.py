@@ -13,7 +13,7 @@ from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples
 from mpcsim.bench.starting import BROKEN_OFF, fill
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
-from mpcsim.service import open_gateway
+from mpcsim.service.operations import open_gateway
 from tests.helpers.tiers import fast_few
 
 PROMISED = {

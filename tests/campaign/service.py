@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mpcsim import system
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
+from mpcsim.service.operations import supervisor as system
 
 OPERATOR, INSTITUTION, GATEWAY, NODE = "operator", "institution", "gateway", "node"
 BACKEND = (OPERATOR, INSTITUTION, GATEWAY)

@@ -9,8 +9,9 @@ from operator import itemgetter
 
 import pytest
 
-from mpcsim import Deployment, Network, Workload
+from mpcsim import Network
 from mpcsim.capacity import (
+    Deployment,
     Overloaded,
     Part,
     Pauses,
@@ -18,6 +19,7 @@ from mpcsim.capacity import (
     Run,
     Steady,
     Users,
+    Workload,
     cheapest,
     load_curve,
     sensitivity,

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import coincurve
 import pytest
 
-from mpcsim.rpc import meter, request_ids
-from mpcsim.rpc.threads import in_thread
+from mpcsim.service.rpc import meter, request_ids
+from mpcsim.service.rpc.threads import in_thread
 
 REQUEST = {
     "type": "http",

@@ -17,13 +17,13 @@ from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Slows
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model import Part
 from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.real.loaded import Loaded, WrongAnswer
 from mpcsim.capacity.recording import recorded
 from mpcsim.capacity.simulation.driving import Accounts, Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.speed import Speed
 from mpcsim.capacity.workload import Client, Workload
 from mpcsim.errors import UsageError
-from node.loaded import Loaded, WrongAnswer
 from node.local import LocalService
 
 SIGN = "sign ed25519"  # a key is made in 30 ms, a signature in 4 ms

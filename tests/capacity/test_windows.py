@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mpcsim import Deployment, Network, Workload
-from mpcsim.capacity import Part, Pauses, Steady, cheapest, sensitivity
+from mpcsim import Network
+from mpcsim.capacity import Deployment, Part, Pauses, Steady, Workload, cheapest, sensitivity
 from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Users
 from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.experiments import search

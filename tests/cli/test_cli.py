@@ -18,10 +18,18 @@ from mpcsim.cli import main, parser
 from mpcsim.cli.demo import life
 from mpcsim.cli.network import scenario
 from mpcsim.errors import UsageError
-from mpcsim.listening import listen
-from mpcsim.rpc.tokens import TokenVerifier
-from mpcsim.service import open_gateway
-from mpcsim.system import HOST, Program, backend, free_port, gateway_program, node_program, running
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.operations.supervisor import (
+    HOST,
+    Program,
+    backend,
+    free_port,
+    gateway_program,
+    node_program,
+    running,
+)
+from mpcsim.service.process.listening import listen
+from mpcsim.service.rpc.tokens import TokenVerifier
 from tests.helpers.processes import PORTS
 from tests.node.harness import PLACES
 from tests.node.harness import running as in_process

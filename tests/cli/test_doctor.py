@@ -9,10 +9,10 @@ import pytest
 
 from mpcsim.cli import main
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.mpc_node.app import create_app
-from mpcsim.service.data_folder import link_file, store_file
-from mpcsim.service.doctor import Doctor
-from mpcsim.system import HOST, free_port
+from mpcsim.service.mpc_node.app import create_app
+from mpcsim.service.operations.data_folder import link_file, store_file
+from mpcsim.service.operations.doctor import Doctor
+from mpcsim.service.operations.supervisor import HOST, free_port
 from tests.helpers.gateway import Client, reopen
 from tests.node.harness import PLACES, running
 

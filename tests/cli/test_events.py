@@ -8,8 +8,8 @@ from contextlib import closing
 import pytest
 
 from mpcsim.cli import main
-from mpcsim.mpc_node.events import EMPTY, Event
-from mpcsim.service.data_folder import store_file
+from mpcsim.service.mpc_node.events import EMPTY, Event
+from mpcsim.service.operations.data_folder import store_file
 from tests.helpers.gateway import Client, reopen
 
 ROLES = ("operator", "institution")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim import system
 from mpcsim.cli.token import fresh
-from mpcsim.lifetime import stopped_once
-from mpcsim.listening import listen
-from mpcsim.system import HOST, Program, free_port, running
+from mpcsim.service.operations import supervisor as system
+from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
+from mpcsim.service.process.lifetime import stopped_once
+from mpcsim.service.process.listening import listen
 from tests.helpers.processes import (
     PATIENCE_S,
     PORTS,

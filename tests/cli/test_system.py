@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim import system
-from mpcsim.listening import listen
-from mpcsim.system import HOST, Program, Revival, free_port, running
+from mpcsim.service.operations import supervisor as system
+from mpcsim.service.operations.supervisor import HOST, Program, Revival, free_port, running
+from mpcsim.service.process.listening import listen
 from tests.helpers.gateway import Clock
 from tests.helpers.processes import until
 

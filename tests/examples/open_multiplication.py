@@ -10,11 +10,11 @@ set-up, but its three messages have to exist, and here they are empty.
 
 from typing import Annotated
 
-from mpcsim.algebra.group import Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import SCALAR, Message, wire
-from mpcsim.mta.base import Mta
-from mpcsim.rng import Rng
+from mpcsim.crypto.encoding import SCALAR, Message, wire
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.rng import Rng
 
 
 @wire

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mpcsim.algebra.group import Scalar
-from mpcsim.protocol import Turn, View
-from mpcsim.rng import Rng
-from mpcsim.runner import InFlight, Schedule
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.rng import Rng
+from mpcsim.protocols.engine import Turn, View
+from mpcsim.protocols.local_run import InFlight, Schedule
 from mpcsim.sim.run.adversary import Adversary, Item, Tamper, Tampered, honest, on, with_round
 
 __all__ = [

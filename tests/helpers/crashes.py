@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.rpc.database import Database
+from mpcsim.service.rpc.database import Database
 
 NEVER = 10**9
 

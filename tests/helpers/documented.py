@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 from jsonschema_rs import Draft202012Validator
 
-from mpcsim.error_codes import HEADER
+from mpcsim.service.error_codes import HEADER
 
 
 class Documented:

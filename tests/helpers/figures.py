@@ -19,16 +19,16 @@ from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.picture import at_a_glance
 from mpcsim.attacks.report import collect, run
 from mpcsim.capacity import Deployment, Part
-from mpcsim.explorer.overview import data_flow
-from mpcsim.rng import SeededRng
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.lab.explorer.overview import data_flow
+from mpcsim.service.smart_account import figures as operations
+from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.client import Flow, ServiceTransport, SmartAccountClient
 from mpcsim.sim import Network, compare, figures, signing_point, sweep
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay import MessageGraph, Replay, record
-from mpcsim.smart_account import figures as operations
-from mpcsim.smart_account import setup
-from mpcsim.smart_account.client import Flow, ServiceTransport, SmartAccountClient
 from tests.helpers.repo import ROOT
 from tests.helpers.traces import trace
 

@@ -18,31 +18,31 @@ import jwt
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.encoding import NO_CONTEXT
-from mpcsim.error_codes import HEADER, Code
+from mpcsim.crypto import bip32
+from mpcsim.crypto.encoding import NO_CONTEXT
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import Aborted, InvalidEncoding
-from mpcsim.gateway.links import Link
-from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import BOOT_BYTES, CLIENT, MPC_NODES, OPERATOR, ROLES, PartyId
-from mpcsim.keyshare import Guard, KeyShare, PublicKeyRecord
-from mpcsim.mpc_node.store import StoredShare
-from mpcsim.primitives import bip32
-from mpcsim.protocol import Done, Party, Send
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
+from mpcsim.protocols.engine import Done, Party, Send
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocols.presign import Presignature
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import notices, session_keys, wire
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.rpc.grants import GrantIssuer, Keyring, Scope
-from mpcsim.rpc.holdings import PREPARED
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.statements import SignedRecord
-from mpcsim.sample_keys import keys
-from mpcsim.service import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
-from mpcsim.service.data_folder import read_link
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.service.error_codes import HEADER, Code
+from mpcsim.service.gateway.links import Link
+from mpcsim.service.gateway.mpc_nodes import InProcess
+from mpcsim.service.mpc_node.store import StoredShare
+from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
+from mpcsim.service.operations.data_folder import read_link
+from mpcsim.service.rpc import notices, session_keys, wire
+from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
+from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.statements import SignedRecord
+from mpcsim.service.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from mpcsim.sim.simulated_network import SimulatedNetwork
-from mpcsim.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from tests.helpers.adversary import Adversary, Tamper
 from tests.helpers.processes import PATIENCE_S
 from tests.helpers.sessions import child_key

@@ -1,8 +1,8 @@
 """Records of keys, as the registry keeps them."""
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 
 
 def said_to_be_signed(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from mpcsim.listening import ConnectionLimits, Connections
-from mpcsim.metrics.exposition import exposed
-from mpcsim.rpc.transport import AsgiTransport
-from mpcsim.service import OpenGateway, open_gateway
-from mpcsim.system import HOST, free_port
+from mpcsim.service.metrics.exposition import exposed
+from mpcsim.service.operations import OpenGateway, open_gateway
+from mpcsim.service.operations.supervisor import HOST, free_port
+from mpcsim.service.process.listening import ConnectionLimits, Connections
+from mpcsim.service.rpc.transport import AsgiTransport
 from node.app import create_app
 from node.gateway_client import GatewayClient
 from node.metrics import seen

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from mpcsim.system import free_port
+from mpcsim.service.operations.supervisor import free_port
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60
@@ -60,7 +60,7 @@ def nothing_left(process_ids: set[int]) -> Iterator[None]:
 @contextmanager
 def not_outliving_us(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """In the block: if the tests are killed, so is a process with all of its group, whose leader it
-    is. (What it has started ends by itself: ``mpcsim.lifetime``.)"""
+    is. (What it has started ends by itself: ``mpcsim.service.process.lifetime``.)"""
     watch = "import os, signal, sys; os.read(0, 1); os.killpg(int(sys.argv[1]), signal.SIGKILL)"
     watcher = subprocess.Popen(
         [sys.executable, "-c", watch, str(process.pid)],

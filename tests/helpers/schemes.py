@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from mpcsim.keyshare import KeyShare
-from mpcsim.mta.base import Mta
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.protocols.key_share import KeyShare
 
 
 def with_scheme(share: KeyShare, scheme: Mta) -> KeyShare:

@@ -87,7 +87,7 @@ LEDGER = Ledger()
 
 def watch() -> None:
     """Begin; before anything else imports the functions that are watched."""
-    from mpcsim import vault
+    from mpcsim.service import vault
 
     def seen_password(arguments: tuple[Any, ...], result: Any) -> None:
         LEDGER.note("a password", arguments[0])
@@ -104,11 +104,11 @@ def watch() -> None:
     vault.password_key = _watched(vault.password_key, seen_password)
     vault.seal_share = _watched(vault.seal_share, seen_share)
 
-    from mpcsim.rpc.tokens import TokenIssuer  # imports the above
+    from mpcsim.service.rpc.tokens import TokenIssuer  # imports the above
 
     TokenIssuer._issue = _watched(TokenIssuer._issue, seen_token)  # type: ignore[method-assign]
 
-    from mpcsim.rpc.session_keys import SessionKey
+    from mpcsim.service.rpc.session_keys import SessionKey
 
     make = SessionKey.__init__
 
@@ -128,7 +128,7 @@ def watch() -> None:
 
     logging.Logger.callHandlers = watched  # type: ignore[method-assign]
 
-    from mpcsim.rpc.entries import Book, Entry
+    from mpcsim.service.rpc.entries import Book, Entry
 
     close = Book.close
 

@@ -14,15 +14,15 @@ from coincurve import PublicKey
 from nacl.signing import VerifyKey
 from slip10 import SLIP10
 
-from mpcsim.encoding import Message
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.commitment import commit
+from mpcsim.crypto.encoding import Message
 from mpcsim.errors import Aborted
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.primitives.bip32 import Path
-from mpcsim.primitives.commitment import commit
-from mpcsim.protocol import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
-from mpcsim.runner import InFlight, LocalRun
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Definition, Done, Party, Sends, Waiting
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.protocols.local_run import InFlight, LocalRun
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing import scenarios
 from mpcsim.testing.scenarios import HASH, Scenario
 from tests.helpers.adversary import Adversary, Tamper

@@ -7,9 +7,9 @@ with ``<!-- rounds: NAME -->``, where NAME is a session of ``tests.helpers.sessi
 import re
 from itertools import groupby
 
-from mpcsim.protocol import Definition, Delivery, Round, Sends
-from mpcsim.protocol.party import Phase
-from mpcsim.runner import LocalRun
+from mpcsim.protocols.engine import Definition, Delivery, Round, Sends
+from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.local_run import LocalRun
 from tests.helpers.repo import ROOT
 from tests.helpers.sessions import session
 

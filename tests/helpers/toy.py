@@ -5,12 +5,12 @@ Party 1 asks everyone with a blob of chosen size, and everyone answers with anot
 
 from typing import Annotated, Any
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.encoding import U16, U32, Bytes, Message, Seq, WireContext, wire
+from mpcsim.crypto.encoding import U16, U32, Bytes, Message, Seq, WireContext, wire
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Definition, Delivery, Party, Round, Sends, Turn
-from mpcsim.protocol.envelope import HEADER_BYTES
-from mpcsim.rng import SeededRng
+from mpcsim.protocols.engine import Definition, Delivery, Party, Round, Sends, Turn
+from mpcsim.protocols.engine.envelope import HEADER_BYTES
 
 BLOB = Bytes(1 << 17)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.sim import Free, Network, Simulation, Trace
 from mpcsim.sim.network.topology import Link, Site
 from mpcsim.sim.network.transport import Connection

@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from mpcsim.protocol import Party
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim import Network, Trace
 from mpcsim.sim.run.engine import VirtualRun
 from tests.helpers.sessions import Session

@@ -5,17 +5,17 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
-from mpcsim.gateway.decision import Decision
-from mpcsim.gateway.registry import RegisteredKey
 from mpcsim.ids import MPC_NODES
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.mpc_node.store import ShareStore, StoredShare
-from mpcsim.mpc_node.voting import Voting
-from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused, timed_out
-from mpcsim.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.rpc.standing import Ask, Drop, End
-from mpcsim.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
+from mpcsim.service.gateway.decision import Decision
+from mpcsim.service.gateway.registry import RegisteredKey
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.store import ShareStore, StoredShare
+from mpcsim.service.mpc_node.voting import Voting
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused, timed_out
+from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.standing import Ask, Drop, End
+from mpcsim.service.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"
 IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}

@@ -9,7 +9,7 @@ A run goes on where the last one stopped, as long as product and tests are what 
 and report are in `build/mutation`. Exit code: 0, or 1 if a room is below its bar or a check has no
 test that fails without it, or 2 for a wrong request.
 
-Two libraries were tried on `mpcsim/vault` with one file of tests. cosmic-ray 8.7 starts an
+Two libraries were tried on `mpcsim/service/vault` with one file of tests. cosmic-ray 8.7 starts an
 interpreter for each mutant (6 s each) and writes it into the source itself: interrupted, it left
 one there. mutmut 3.8 works on a copy and forks (0.7 s each), but mutates only the bodies of
 functions, from a fixed list of operators that knows neither checks nor what a hash is bound to,

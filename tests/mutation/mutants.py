@@ -23,11 +23,15 @@ def _paths(folder: str, names: str, ending: str = "") -> tuple[str, ...]:
 SOURCES = (
     *_paths("mpcsim", "params ids encoding keyshare", ".py"),
     *_paths("mpcsim", "kernels algebra primitives mta protocol protocols vault"),
-    *_paths("mpcsim/rpc", "tokens grants mail notices pins statements", ".py"),
-    *_paths("mpcsim/mpc_node", "app attestations events node peer presignatures store", ".py"),
-    *_paths("mpcsim/mpc_node", "testimonies voting", ".py"),
-    *_paths("mpcsim/gateway", "gateway sessions meeting waves sieve streaming activation", ".py"),
-    *_paths("mpcsim/gateway", "attestations decision suspensions", ".py"),
+    *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
+    *_paths(
+        "mpcsim/service/mpc_node", "app attestations events node peer presignatures store", ".py"
+    ),
+    *_paths("mpcsim/service/mpc_node", "testimonies voting", ".py"),
+    *_paths(
+        "mpcsim/service/gateway", "gateway sessions meeting waves sieve streaming activation", ".py"
+    ),
+    *_paths("mpcsim/service/gateway", "attestations decision suspensions", ".py"),
     *_paths("node", "checks early presigning records sessions signing suspensions trust", ".py"),
     *_paths("node", "vaults wallet", ".py"),
 )
@@ -49,18 +53,18 @@ ROOMS = {
     "protocols": Room(
         _paths("mpcsim", "protocol/ protocols keyshare runner party_events sample_"), 0.9
     ),
-    "vault": Room(("mpcsim/vault",), 0.9),
-    "mpc_node": Room(("mpcsim/mpc_node",), 0.9),
+    "vault": Room(("mpcsim/service/vault",), 0.9),
+    "mpc_node": Room(("mpcsim/service/mpc_node",), 0.9),
     "decisions": Room(
-        _paths("mpcsim/gateway", "activation decision suspensions sessions", ".py"), 0.9
+        _paths("mpcsim/service/gateway", "activation decision suspensions sessions", ".py"), 0.9
     ),
-    "gateway": Room(("mpcsim/gateway",)),
+    "gateway": Room(("mpcsim/service/gateway",)),
     "rpc": Room(_paths("mpcsim", "rpc strict_json listening errors")),
     "service": Room(_paths("mpcsim", "service control metrics system lifetime")),
     "node": Room(("node/",)),
     "sim": Room(("mpcsim/sim",)),
     "capacity": Room(("mpcsim/capacity",)),
-    "smart_account": Room(("mpcsim/smart_account",)),
+    "smart_account": Room(("mpcsim/service/smart_account",)),
     "lab": Room(_paths("mpcsim", "explorer testing attacks stories")),
     "rest": Room(("mpcsim/",)),
 }

@@ -33,8 +33,13 @@ LIMIT_S = 10.0
 FAILED = "FAILED BY "
 LATE = "Timeout (>"
 
-WARM = ("hypothesis.strategies", "mpcsim.attacks.catalogue", "mpcsim.runner", "mpcsim.vault")
-WARM += ("mpcsim.rpc.tokens", "node.app")
+WARM = (
+    "hypothesis.strategies",
+    "mpcsim.attacks.catalogue",
+    "mpcsim.protocols.local_run",
+    "mpcsim.service.vault",
+)
+WARM += ("mpcsim.service.rpc.tokens", "node.app")
 """Imported for what they import."""
 
 OPTIONS = (

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.encoding import NO_CONTEXT, U8, Message, PerParty, Reader, Seq
+from mpcsim.crypto.encoding import NO_CONTEXT, U8, Message, PerParty, Reader, Seq
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, Reason, UsageError
-from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import MAX_PARTIES
-from mpcsim.keyshare import KeyShare
-from mpcsim.party_events import Ignored, MessageIgnored
-from mpcsim.protocol import Party
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, MAX_UNOPENED, AbortNotice
 from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg.messages import Confirm, Deal
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.events import Ignored, MessageIgnored
+from mpcsim.protocols.engine.party import ABORT_KIND, MAX_UNOPENED, AbortNotice
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, on
 from tests.helpers.sessions import HASH, judge, run_with, session
 

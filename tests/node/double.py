@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mpcsim.error_codes import Code
-from mpcsim.primitives.bip32 import Path
-from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.crypto.bip32 import Path
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from node import models
 from node.app import create_app
 from node.errors import Conflict, NotFound

@@ -15,11 +15,11 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from mpcsim.error_codes import HEADER, Code
-from mpcsim.listening import ConnectionLimits, listen, options
-from mpcsim.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
-from mpcsim.service import OpenGateway, open_gateway
-from mpcsim.vault import Argon2Cost
+from mpcsim.service.error_codes import HEADER, Code
+from mpcsim.service.operations import OpenGateway, open_gateway
+from mpcsim.service.process.listening import ConnectionLimits, listen, options
+from mpcsim.service.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
+from mpcsim.service.vault import Argon2Cost
 from node.app import create_app
 from node.gateway_client import GatewayClient
 from node.settings import Settings

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim import vault
+from mpcsim.crypto.mta import schemes
+from mpcsim.crypto.mta.schemes import register_scheme
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.mta import schemes
-from mpcsim.mta.schemes import register_scheme
-from mpcsim.rng import SeededRng
-from mpcsim.rpc.statements import shares_hash
-from mpcsim.rpc.wire import Signing
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.service import vault
+from mpcsim.service.rpc.statements import shares_hash
+from mpcsim.service.rpc.wire import Signing
 from node import checks
 from node.checks import SealedShare, agreed_record, check_answer, check_cost, opened_share
 from node.errors import ApiError, BadRequest

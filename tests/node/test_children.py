@@ -5,7 +5,7 @@ import coincurve
 import pytest
 from slip10 import SLIP10
 
-from mpcsim.primitives.bip32 import HARDENED, parse_path
+from mpcsim.crypto.bip32 import HARDENED, parse_path
 from node.errors import ApiError
 from tests.node import double
 from tests.node.harness import FAST_PLACES, PASSWORD, PLACES, answer, system

@@ -12,13 +12,13 @@ import pytest
 from coincurve import PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.error_codes import Code
 from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.protocol import Done, Party, Send, Waiting
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
-from mpcsim.sample_keys import as_loaded, keys, session_id
+from mpcsim.protocols.engine import Done, Party, Send, Waiting
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.sample_keys import as_loaded, keys, session_id
+from mpcsim.service.error_codes import Code
 from node import errors
 from node.client_party import ClientParty, SessionAborted, SessionStuck
 from node.timing import Timing

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import Aborted, Consequence
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import frost
+from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.frost.messages import Commitments
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.transport import Reply
-from mpcsim.sample_keys import keys
-from mpcsim.vault import SecretStore
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.vault import SecretStore
 from node.checks import SealedShare
 from node.early import Asked, Beginning
 from node.errors import ApiError, BadRequest, Upstream

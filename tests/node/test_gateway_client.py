@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from mpcsim.error_codes import HEADER, Code
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.rpc import wire
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.rpc.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
+from mpcsim.service.error_codes import HEADER, Code
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.statements import SealKeyStatement
+from mpcsim.service.rpc.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
 from node import errors
 from node.gateway_client import GatewayClient
 

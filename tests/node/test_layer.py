@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from mpcsim.listening import ConnectionLimits
-from mpcsim.rpc.places import SHARE
-from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.rpc.places import SHARE
+from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.sim.run.clock import run
 from node import errors
 from node.app import create_app

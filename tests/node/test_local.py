@@ -19,10 +19,10 @@ from coincurve import PublicKey
 from mpcsim import Network, Simulation
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim import Free
 from mpcsim.sim.run.clock import Deadlock
 from mpcsim.sim.run.faults import Crash, delay
-from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 from node.settings import Settings
 from tests.helpers.tiers import fast_few

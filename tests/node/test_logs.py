@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from mpcsim.rpc.logs import JsonLines
-from mpcsim.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.service.rpc.logs import JsonLines
+from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from tests.node.double import doubled
 from tests.node.harness import FAST_PLACES, PLACES
 

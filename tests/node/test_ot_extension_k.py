@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mpcsim.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.session_keys import SessionKey
 from node.errors import Upstream
 from node.settings import Settings
 from tests.node.wallets import House

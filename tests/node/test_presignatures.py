@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.mpc_node import node as mpc_node
 from mpcsim.protocols.presign.presignature import Use
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
-from mpcsim.rpc.transport import Reply
-from mpcsim.sample_keys import presignatures
-from mpcsim.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
+from mpcsim.protocols.sample_keys import presignatures
+from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from node.errors import ApiError, BadRequest, NotFound, Upstream
 from node.models import KeyShareRecord
 from node.presigning import Presigner

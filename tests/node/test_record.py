@@ -11,8 +11,8 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay.steps import GATEWAY
-from mpcsim.vault import Argon2Cost
 from node.local import LocalService
 
 CHEAP = Argon2Cost(operations=1, memory_kib=64)

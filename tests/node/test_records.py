@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
-from mpcsim.rpc.addresses import addresses
-from mpcsim.rpc.statements import SignedRecord, Vote
-from mpcsim.rpc.transport import Reply
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.addresses import addresses
+from mpcsim.service.rpc.statements import SignedRecord, Vote
+from mpcsim.service.rpc.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
 from node.models import KeyShareRecord
 from node.records import Records, UnsignedRecord

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mpcsim.ids import OPERATOR
-from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols.engine.envelope import Envelope
 from node.errors import ApiError
 from node.settings import Settings
 from tests.helpers.gateway import CURVES

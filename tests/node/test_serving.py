@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.listening import ConnectionLimits, listen
-from mpcsim.system import free_port
+from mpcsim.service.operations.supervisor import free_port
+from mpcsim.service.process.listening import ConnectionLimits, listen
 from node.settings import Settings
 from tests.helpers.repo import ROOT
 

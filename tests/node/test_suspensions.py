@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import node.suspensions
-from mpcsim.gateway import suspensions
+from mpcsim.crypto.ot import extension as ot_extension
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.keyshare import Guard
-from mpcsim.primitives import ot_extension
 from mpcsim.protocols import ecdsa, signing
-from mpcsim.rpc import wire
-from mpcsim.rpc.transport import Reply
+from mpcsim.protocols.key_share import Guard
+from mpcsim.service.gateway import suspensions
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.transport import Reply
 from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import pins
-from mpcsim.rpc.statements import SealKeyStatement
-from mpcsim.rpc.transport import Reply
-from mpcsim.vault import SealKey
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.statements import SealKeyStatement
+from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.vault import SealKey
 from node.errors import OutcomeUnknown, UntrustedNode
 from tests.helpers.gateway import hellos
 from tests.node.wallets import House, altering_json

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
-from mpcsim.rpc.errors import NodeFailed, Refused
-from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
-from mpcsim.vault import ReplyKey, SecretStore
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import NodeFailed, Refused
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
+from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
 from node.settings import Settings, SettingsError
 from tests.helpers.gateway import CURVES, Clock
@@ -243,8 +243,8 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
     for record in records:
         node._store.suspend(record.key_id, "seen cheating")
-    monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 3)
+    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 3)
     assert len(node._attestations.made().statement.suspended) == 3
-    monkeypatch.setattr("mpcsim.mpc_node.attestations.MAX_ATTESTED", 2)
+    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 2)
     with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
         node._attestations.made()

@@ -15,11 +15,11 @@ import node.password_key
 import node.wallet
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import verifies
-from mpcsim.rpc import wire
-from mpcsim.rpc.transport import Reply
-from mpcsim.sample_keys import keys
-from mpcsim.service import open_gateway
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
 from node.timing import Timing

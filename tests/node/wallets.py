@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from mpcsim.crypto.bip32 import Path
 from mpcsim.ids import PartyId
-from mpcsim.primitives.bip32 import Path
-from mpcsim.rpc import wire
-from mpcsim.rpc.tokens import TokenVerifier
-from mpcsim.rpc.transport import AsgiTransport, Reply
-from mpcsim.service import OpenGateway
-from mpcsim.vault import Argon2Cost
+from mpcsim.service.operations import OpenGateway
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.tokens import TokenVerifier
+from mpcsim.service.rpc.transport import AsgiTransport, Reply
+from mpcsim.service.vault import Argon2Cost
 from node.errors import ApiError
 from node.gateway_client import GatewayClient
 from node.models import KeyShareRecord, PublicKey, StoredShare

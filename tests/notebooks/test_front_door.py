@@ -15,12 +15,12 @@ import pytest
 pytest.importorskip("selenium", reason="selenium is not installed: no browser tests")
 
 
-from mpcsim.system import free_port
-from tests.explorer.lab import Lab
-from tests.explorer.page import driver, needs_browser
+from mpcsim.service.operations.supervisor import free_port
 from tests.helpers.notebooks import FOLDER
 from tests.helpers.processes import PORTS
 from tests.helpers.repo import ROOT
+from tests.lab.explorer.lab import Lab
+from tests.lab.explorer.page import driver, needs_browser
 
 pytestmark = [pytest.mark.soak, needs_browser]
 

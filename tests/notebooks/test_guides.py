@@ -18,14 +18,14 @@ from unittest.mock import patch
 import pytest
 
 from mpcsim.cli import main
+from mpcsim.crypto.mta import schemes
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.mta import schemes
-from mpcsim.rng import SystemRng
-from mpcsim.service import GatewayOptions, open_gateway, open_mpc_node
-from mpcsim.service.data_folder import prepare
-from mpcsim.service.doctor import Doctor
+from mpcsim.service.operations import GatewayOptions, open_gateway, open_mpc_node
+from mpcsim.service.operations.data_folder import prepare
+from mpcsim.service.operations.doctor import Doctor
+from mpcsim.service.operations.supervisor import DATA_FOLDER
 from mpcsim.sim.network.files import latencies
-from mpcsim.system import DATA_FOLDER
 from mpcsim.testing import plugin
 from tests.helpers.gateway import Client
 from tests.helpers.looked_at import looked_at

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.encoding import Message, WireContext
+from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.errors import InvalidEncoding
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.protocol import Party
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import AbortNotice
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import AbortNotice
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session

@@ -10,13 +10,13 @@ from functools import partial
 
 import pytest
 
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import Aborted, Reason
-from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.protocol import Done, Send
-from mpcsim.protocol.party import ABORT_KIND
 from mpcsim.protocols.dkg.messages import MultiplicationOffer
-from mpcsim.runner import LocalRun
+from mpcsim.protocols.engine import Done, Send
+from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.local_run import LocalRun
 from mpcsim.testing.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers import sessions
 from tests.helpers.adversary import Adversary, Tampered, on

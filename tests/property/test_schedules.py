@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.ids import PartyId
-from mpcsim.party_events import Ignored, MessageIgnored
-from mpcsim.protocol import Done, Party, Waiting
-from mpcsim.protocol.envelope import HEADER_BYTES, Envelope
-from mpcsim.protocol.party import ABORT_KIND
-from mpcsim.runner import InFlight, LocalRun
+from mpcsim.protocols.engine import Done, Party, Waiting
+from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocols.engine.events import Ignored, MessageIgnored
+from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.local_run import InFlight, LocalRun
 from tests.helpers import sessions
 from tests.helpers.sessions import RecordedRun, Session, judge
 from tests.helpers.tiers import examples

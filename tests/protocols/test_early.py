@@ -10,15 +10,15 @@ from dataclasses import replace
 
 import pytest
 
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import Aborted, Reason, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.protocol import Party, Send
-from mpcsim.protocol.channel import seal
-from mpcsim.protocol.early import FIRST_KIND
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import ecdsa, frost, presign, signing
-from mpcsim.rng import SystemRng
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Party, Send
+from mpcsim.protocols.engine.channel import seal
+from mpcsim.protocols.engine.early import FIRST_KIND
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.fields import alterations, malformations
 from tests.helpers.adversary import Adversary, on
 

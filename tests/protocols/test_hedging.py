@@ -6,13 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from mpcsim.algebra.group import Point, Scalar
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
-from mpcsim.protocol import Party
 from mpcsim.protocols import dkg, ecdsa, frost, presign, reshare
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, in_order
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.local_run import LocalRun, in_order
+from mpcsim.protocols.sample_keys import keys
 from tests.helpers.sessions import session
 
 SECP, OTHER, ED = keys("secp256k1"), keys("secp256k1", name="another"), keys("ed25519")

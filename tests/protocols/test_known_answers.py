@@ -11,16 +11,16 @@ import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
 
-from mpcsim.algebra.secp256k1 import SECP256K1
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.kernels import PLAIN, VECTORISED
+from mpcsim.crypto.mta.ot import OtMta, OtPairSetup
+from mpcsim.crypto.ot import extension as ot_extension
+from mpcsim.crypto.ot.extension import ExtensionMessage, ReceiverSetup, SenderSetup
+from mpcsim.crypto.params import STANDARD, OtParameters
 from mpcsim.errors import Aborted, CheckFailed, Reason
-from mpcsim.kernels import PLAIN, VECTORISED
-from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
-from mpcsim.mta.ot import OtMta, OtPairSetup
-from mpcsim.params import STANDARD, OtParameters
-from mpcsim.primitives import ot_extension
-from mpcsim.primitives.ot_extension import ExtensionMessage, ReceiverSetup, SenderSetup
-from mpcsim.protocol import Done
 from mpcsim.protocols import ecdsa
+from mpcsim.protocols.engine import Done
+from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
 from tests.helpers.drawn import Given, RoundRoot, Stream
 from tests.helpers.vectors import load
 from tests.vectors.dkls23 import check, make

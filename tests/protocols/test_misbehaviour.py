@@ -18,7 +18,11 @@ from typing import Any
 
 import pytest
 
-from mpcsim.encoding import Message
+from mpcsim.crypto.commitment import opens
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.hashing import Tag
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import (
     Aborted,
     Blame,
@@ -30,16 +34,12 @@ from mpcsim.errors import (
     UsageError,
     Where,
 )
-from mpcsim.hashing import Tag
-from mpcsim.mta.base import direction_sid
-from mpcsim.primitives.commitment import opens
-from mpcsim.protocol import Done, Party
 from mpcsim.protocols import ecdsa, reshare
 from mpcsim.protocols.dkg import steps as dkg_steps
 from mpcsim.protocols.dkg.messages import Commit, Reveal
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session

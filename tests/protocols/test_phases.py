@@ -1,8 +1,8 @@
 """How far a party is, and that all protocols are known by their names and numbers."""
 
-from mpcsim.protocol.party import Phase
+from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.signing import PROTOCOLS
-from mpcsim.runner import LocalRun
 from tests.helpers.sessions import session
 
 

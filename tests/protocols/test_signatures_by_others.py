@@ -5,12 +5,12 @@ from collections import Counter
 
 import pytest
 
-from mpcsim.algebra.ed25519 import ED25519, Ed25519Point
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
 from mpcsim.attacks.edwards import verify_with_cofactor
+from mpcsim.crypto.groups.ed25519 import ED25519, Ed25519Point
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import InvalidEncoding
-from mpcsim.keyshare import PublicKeyRecord
 from mpcsim.protocols import ecdsa, frost
+from mpcsim.protocols.key_share import PublicKeyRecord
 from mpcsim.protocols.signing import verifies
 from tests.helpers.vectors import load
 

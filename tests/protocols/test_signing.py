@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from coincurve import PublicKey
 
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.sample_keys import keys, session_id
 from mpcsim.protocols.signing import early, signer, to_sign, verifies
-from mpcsim.runner import results, run
-from mpcsim.sample_keys import keys, session_id
 
 
 def test_a_signature_of_a_child_key():

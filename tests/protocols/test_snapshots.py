@@ -4,12 +4,12 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
-from mpcsim.protocol import Party
-from mpcsim.protocol.party import Phase
 from mpcsim.protocols import presigned
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.presign import Presignature
-from mpcsim.runner import LocalRun
-from mpcsim.sample_keys import keys, presignatures
+from mpcsim.protocols.sample_keys import keys, presignatures
 from tests.helpers.sessions import DEFINITIONS, session
 
 REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"} | {

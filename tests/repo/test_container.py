@@ -16,9 +16,9 @@ import httpx
 import pytest
 import yaml
 
-from mpcsim.rpc import logs
-from mpcsim.service.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
-from mpcsim.system import HOST, Program, free_port, running
+from mpcsim.service.operations.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
+from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
+from mpcsim.service.rpc import logs
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT
 from tests.repo.test_lock import read_lock

@@ -253,10 +253,10 @@ def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("from mpcsim.rpc.b import g", "from mpcsim.rpc.a import f"),
-        ("import mpcsim.rpc.b", "def g():\n    from . import a"),
-        ("from mpcsim.rpc import b", TYPED + "from mpcsim.rpc.a import f"),
-        (TYPED + "from .b import g", "def g():\n    import mpcsim.rpc.a"),
+        ("from mpcsim.service.rpc.b import g", "from mpcsim.service.rpc.a import f"),
+        ("import mpcsim.service.rpc.b", "def g():\n    from . import a"),
+        ("from mpcsim.service.rpc import b", TYPED + "from mpcsim.service.rpc.a import f"),
+        (TYPED + "from .b import g", "def g():\n    import mpcsim.service.rpc.a"),
         ("from .c import h", "from .a import f"),
     ],
 )
@@ -268,12 +268,12 @@ def test_circles_of_all_kinds_are_found(tmp_path, one, other):
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("kernels/a.py", "import mpcsim.algebra.curve"),
-        ("kernels/a.py", "from mpcsim.algebra import curve"),
+        ("kernels/a.py", "import mpcsim.crypto.groups.curve"),
+        ("kernels/a.py", "from mpcsim.crypto.groups import curve"),
         ("kernels/a.py", "from mpcsim import algebra"),
         ("kernels/a.py", "from .. import algebra"),
         ("kernels/sub/a.py", "from ...algebra.curve import G"),
-        ("errors.py", "from mpcsim.kernels import modexp"),
+        ("errors.py", "from mpcsim.crypto.kernels import modexp"),
         ("protocol/a.py", "def f():\n    from mpcsim.protocols import dkg"),
         ("protocols/a.py", "from mpcsim.sim import clock"),
         ("sim/sweep.py", "from mpcsim.cli import main"),

@@ -48,9 +48,9 @@ def test_what_examples_use_is_public(path):
     "line",
     [
         "from tests.helpers.repo import ROOT",
-        "from mpcsim.rpc import _x",
-        "from mpcsim.hashing import _framed",
-        "from mpcsim.protocol import Phase",
+        "from mpcsim.service.rpc import _x",
+        "from mpcsim.crypto.hashing import _framed",
+        "from mpcsim.protocols.engine import Phase",
         "import node.app",
         "party._view",
     ],

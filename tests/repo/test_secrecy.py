@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import entries
-from mpcsim.rpc.log_files import LogFile
-from mpcsim.rpc.request_ids import HEADER
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.service import open_gateway
-from mpcsim.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.rpc import entries
+from mpcsim.service.rpc.log_files import LogFile
+from mpcsim.service.rpc.request_ids import HEADER
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
 from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections import Counter
 
-from mpcsim.hashing import Tag
+from mpcsim.crypto.hashing import Tag
 from tests.helpers.repo import ROOT, parsed, python_files
 
 STEPS = {

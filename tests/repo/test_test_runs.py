@@ -12,11 +12,11 @@ from tests.soak.record import Record
 
 
 def test_a_change_affects_whoever_imports_it_however_far_away():
-    some = ("mpcsim/sim", "tests/sim", "tests/unit/algebra")
+    some = ("mpcsim/sim", "tests/sim", "tests/crypto/groups")
     tests = affected.importers(["mpcsim/sim/figures/colours.py", "mpcsim/sim/colours.py"], some)
     assert "tests/sim/test_colours.py" in tests  # directly
     assert "tests/sim/test_figures.py" in tests  # through the figures
-    assert "tests/unit/algebra/test_groups.py" not in tests
+    assert "tests/crypto/groups/test_groups.py" not in tests
 
 
 @pytest.mark.parametrize("path", ["pyproject.toml", "tests/conftest.py"])
@@ -73,7 +73,7 @@ def test_a_round_goes_on_where_it_stopped_and_failures_run_again(tmp_path):
 def test_an_area_runs_its_tests_and_records_them(tmp_path, monkeypatch):
     """The whole command in a process of its own: what else would notice that it starts nothing?"""
     monkeypatch.setattr(soak, "FOLDER", tmp_path)
-    area = Area(("tests/unit/primitives/test_zero_share.py",))
+    area = Area(("tests/crypto/test_zero_share.py",))
     outcome = soak.run_area("crypto", area, time.time() + 100, 7, "0")
     assert not outcome.failed
     assert outcome.finished

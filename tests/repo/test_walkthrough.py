@@ -15,7 +15,7 @@ from pathlib import Path
 import coincurve
 import pytest
 
-from mpcsim.system import free_port
+from mpcsim.service.operations.supervisor import free_port
 from tests.helpers.processes import PORTS, not_outliving_us
 from tests.helpers.repo import ROOT, project_files
 

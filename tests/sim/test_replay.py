@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.party_events import StepFinished, StepStarted, silent
-from mpcsim.protocol import Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine.events import StepFinished, StepStarted, silent
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Uniform
 from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott

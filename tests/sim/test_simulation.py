@@ -12,7 +12,7 @@ from slip10 import SLIP10
 
 from mpcsim import Network, Simulation
 from mpcsim.errors import Aborted, Consequence, Reason, UsageError
-from mpcsim.protocol import Party
+from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.signing import to_sign, verifies
 from mpcsim.sim.network.latency import LogNormal

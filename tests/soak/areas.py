@@ -22,7 +22,7 @@ class Area:
     """Files in `paths` that are another area's."""
 
 
-BROWSER = ("tests/explorer/test_browser.py", "tests/node/panel/test_browser.py")
+BROWSER = ("tests/lab/explorer/test_browser.py", "tests/lab/what_if/test_browser.py")
 TCP = ("tests/sim/network",)
 
 AREAS: dict[str, Area] = {
@@ -32,17 +32,27 @@ AREAS: dict[str, Area] = {
         after="rounds, messages, the party, snapshots",
     ),
     "attacks": Area(("tests/attacks",), after="a check, a trust boundary, the gallery itself"),
-    "mpc_node": Area(("tests/mpc_node", "tests/rpc"), after="an MPC node, its store, the wire"),
-    "gateway": Area(("tests/gateway",), after="sessions, activation, suspension, routing"),
+    "mpc_node": Area(
+        ("tests/service/mpc_node", "tests/service/rpc"), after="an MPC node, its store, the wire"
+    ),
+    "gateway": Area(("tests/service/gateway",), after="sessions, activation, suspension, routing"),
     "service": Area(
-        ("tests/service", "tests/cli", "tests/control", "tests/metrics", "tests/stories"),
+        (
+            "tests/service/operations",
+            "tests/cli",
+            "tests/service/fault_injection",
+            "tests/service/metrics",
+            "tests/service/request_traces",
+        ),
         after="start and stop, backup and restore, rotation, fault injection, logs, metrics",
     ),
     "campaign": Area(
         ("tests/campaign",), after="whatever must survive kills, pauses, full disks, bad input"
     ),
     "node": Area(("tests/node",), outside=BROWSER, after="the REST API and what it calls"),
-    "smart_account": Area(("tests/smart_account",), after="the ERC-4337 flow and its chain"),
+    "smart_account": Area(
+        ("tests/service/smart_account",), after="the ERC-4337 flow and its chain"
+    ),
     "network": Area(
         TCP, after="TCP, links, presets, measured networks (ns-3, Linux)", needs=NAMESPACES
     ),
@@ -51,7 +61,7 @@ AREAS: dict[str, Area] = {
     ),
     "capacity": Area(("tests/capacity",), after="the capacity model, its kernel, its costs"),
     "lab": Area(
-        ("tests/explorer", "tests/testing", "tests/notebooks", "tests/repo"),
+        ("tests/lab/explorer", "tests/testing", "tests/notebooks", "tests/repo"),
         outside=BROWSER,
         after="explorer, test kit, documents",
     ),

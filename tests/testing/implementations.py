@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 
 from mpcsim.errors import Aborted, OnReceipt, Reason
-from mpcsim.protocol import Done, Output, Party
-from mpcsim.protocol.envelope import Envelope
+from mpcsim.protocols.engine import Done, Output, Party
+from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.testing.scenarios import Scenario
 
 

@@ -1,6 +1,6 @@
 """Invariants as somebody else would write them; none of them holds for ever."""
 
-from mpcsim.protocol import Done
+from mpcsim.protocols.engine import Done
 from mpcsim.testing import ApiRun, invariant
 from mpcsim.testing.protocols import ProtocolRun
 

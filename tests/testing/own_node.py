@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.ids import ROLES
-from mpcsim.rpc.logs import JsonLines
-from mpcsim.rpc.tokens import TokenIssuer
-from mpcsim.rpc.transport import AsgiTransport, Reply, Transport
+from mpcsim.service.rpc.logs import JsonLines
+from mpcsim.service.rpc.tokens import TokenIssuer
+from mpcsim.service.rpc.transport import AsgiTransport, Reply, Transport
+from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.testing import AsgiService, AsgiTarget, Part
-from mpcsim.vault import Argon2Cost
 from node.app import create_app
 from node.errors import Unreachable
 from node.gateway_client import GatewayClient

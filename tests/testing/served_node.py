@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpcsim.cli.token import credentials
-from mpcsim.system import Running, backend, free_port, node_program
+from mpcsim.service.operations.supervisor import Running, backend, free_port, node_program
 from mpcsim.testing import HttpTarget, Part, gateway_tokens
 
 

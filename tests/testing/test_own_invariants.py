@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mpcsim import testing
 from mpcsim.errors import UsageError
-from mpcsim.protocol import Done
+from mpcsim.protocols.engine import Done
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.protocols import Network, frost_signing, run_over_network, run_protocol
 from tests.testing import own_invariants as own

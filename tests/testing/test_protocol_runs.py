@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Aborted, InRound, Reason
-from mpcsim.protocol import Done, Waiting
+from mpcsim.protocols.engine import Done, Waiting
 from mpcsim.sim.run.faults import Crash
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import protocol_checks as checks

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from mpcsim.service import open_gateway
+from mpcsim.service.operations import open_gateway
 from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service, plugin
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.asgi import LogLines

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from mpcsim.crypto.bip32 import parse_path, path_text
 from mpcsim.errors import UsageError
-from mpcsim.primitives.bip32 import parse_path, path_text
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.api_steps import STEPS, damaged

@@ -22,12 +22,12 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import CURVE, WAY_S, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
-from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.protocol import Party, Turn
 from mpcsim.protocols.ecdsa.messages import Offer
-from mpcsim.rpc import wire
-from mpcsim.rpc.lifetimes import SIGNING_S
+from mpcsim.protocols.engine import Party, Turn
+from mpcsim.service.gateway.mpc_nodes import InProcess
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.lifetimes import SIGNING_S
 from mpcsim.sim.run.adversary import deviating
 from node.errors import ApiError
 

@@ -10,12 +10,12 @@ from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.findings import Refusal
 from mpcsim.attacks.service.stage import Ask, Stage
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.protocol import Done, Party, Send
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import dkg, reshare
-from mpcsim.rpc import wire
-from mpcsim.rpc.session_keys import SessionKey
+from mpcsim.protocols.engine import Done, Party, Send
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.session_keys import SessionKey
 
 Asks = Mapping[PartyId, Ask]
 

@@ -23,17 +23,17 @@ from mpcsim.attacks.service.stage import (
     key_taken,
 )
 from mpcsim.attacks.service.table import Goal
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Send
 from mpcsim.protocols import frost
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import wire
-from mpcsim.rpc.statements import SignedRecord
-from mpcsim.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
-from mpcsim.vault.halves import seal_halves
-from mpcsim.vault.strings import KEY_BYTES
-from mpcsim.vault.use import hashes
+from mpcsim.protocols.engine import Send
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.statements import SignedRecord
+from mpcsim.service.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
+from mpcsim.service.vault.halves import seal_halves
+from mpcsim.service.vault.strings import KEY_BYTES
+from mpcsim.service.vault.use import hashes
 
 # ------------------------------------------------------------------ the client's side
 

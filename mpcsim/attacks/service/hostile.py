@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mpcsim.rpc.tokens import TokenError, bearer
-from mpcsim.rpc.wire import Hello
+from mpcsim.service.rpc.tokens import TokenError, bearer
+from mpcsim.service.rpc.wire import Hello
 
 
 @dataclass(frozen=True)

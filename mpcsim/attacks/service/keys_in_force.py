@@ -18,11 +18,11 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.mpc_node.store import OutOfStep, StoredShare
-from mpcsim.rpc import wire
-from mpcsim.rpc.errors import no_such_session
-from mpcsim.rpc.standing import Drop, End, Ended
-from mpcsim.rpc.statements import Abort, LogHead, SignedRecord
+from mpcsim.service.mpc_node.store import OutOfStep, StoredShare
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import no_such_session
+from mpcsim.service.rpc.standing import Drop, End, Ended
+from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
 
 Asks = dict[PartyId, Ask]
 

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mpcsim.algebra.curves import curve
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.directly import asking, recovered
@@ -29,21 +28,29 @@ from mpcsim.attacks.service.stage import (
     verifies,
 )
 from mpcsim.attacks.service.table import Goal
+from mpcsim.crypto.groups.curves import curve
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES
-from mpcsim.keyshare import KeyShare
-from mpcsim.mpc_node.identity import Identity
-from mpcsim.protocol import Send
 from mpcsim.protocols import reshare
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import session_keys, wire
-from mpcsim.rpc.errors import CONFLICT, Refused
-from mpcsim.rpc.holdings import Holding
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.standing import End, Ended, Holdings, Standing
-from mpcsim.rpc.statements import Held, KeyRecord, LogHead, SealKeyStatement, SignedRecord, Vote
-from mpcsim.vault import EncryptedShare, SecretStore, VaultKey, open_share
-from mpcsim.vault.strings import KEY_BYTES
+from mpcsim.protocols.engine import Send
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.errors import CONFLICT, Refused
+from mpcsim.service.rpc.holdings import Holding
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.standing import End, Ended, Holdings, Standing
+from mpcsim.service.rpc.statements import (
+    Held,
+    KeyRecord,
+    LogHead,
+    SealKeyStatement,
+    SignedRecord,
+    Vote,
+)
+from mpcsim.service.vault import EncryptedShare, SecretStore, VaultKey, open_share
+from mpcsim.service.vault.strings import KEY_BYTES
 
 LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 """At the gateway, below /wallet/v1/."""

@@ -16,7 +16,7 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.outside import count_accepted
 from mpcsim.attacks.service.stage import CURVE, PASSWORD, WANTED, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
-from mpcsim.rpc import wire
+from mpcsim.service.rpc import wire
 
 NAME: Final = "the-name-of-a-call"
 SIGN_UP: Final = "/member/user-management/v3/signup"

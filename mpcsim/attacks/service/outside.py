@@ -24,11 +24,11 @@ from mpcsim.attacks.service.stage import (
 )
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
-from mpcsim.protocol.channel import unseal
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.rpc import wire
-from mpcsim.vault import SecretStore, password_key
-from mpcsim.vault.strings import KEY_BYTES
+from mpcsim.protocols.engine.channel import unseal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.service.rpc import wire
+from mpcsim.service.vault import SecretStore, password_key
+from mpcsim.service.vault.strings import KEY_BYTES
 
 HOUR_MS = 3_600_000
 SESSIONS_WITHOUT_SHARE: Final = 16

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from mpcsim.algebra.secp256k1 import SECP256K1
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
@@ -22,14 +21,15 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import HONEST, WANTED, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.attacks.stage import solve
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.protocols import presigned
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.presigned import steps
-from mpcsim.rpc import wire
-from mpcsim.rpc.errors import Refused
-from mpcsim.vault import SealedPresignature
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.vault import SealedPresignature
 from node.models import StoredShare
 from node.timing import Timing
 

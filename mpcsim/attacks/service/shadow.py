@@ -7,9 +7,9 @@ from typing import Any
 from mpcsim.attacks.service.hostile import Call, HostileDoor
 from mpcsim.attacks.service.stage import Stage, Strings, Thief, User
 from mpcsim.ids import MPC_NODES
-from mpcsim.keyshare import KeyShare
-from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.service import GatewayOptions, open_gateway
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.operations import GatewayOptions, open_gateway
+from mpcsim.service.rpc.transport import AsgiTransport, Limits
 from node.gateway_client import GatewayClient
 
 DIVERTED = ("/mpc/v1/", "/wallet/v1/")

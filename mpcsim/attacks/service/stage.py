@@ -19,22 +19,22 @@ from nacl.bindings import crypto_box_seal_open
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.curves import curve as group_of
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
 from mpcsim.attacks.service.hostile import HostileDoor, HostileNode
 from mpcsim.attacks.stage import combined
+from mpcsim.crypto.groups.curves import curve as group_of
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
-from mpcsim.gateway.mpc_nodes import InProcess
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
-from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import session_keys, wire
-from mpcsim.rpc.grants import Scope
-from mpcsim.rpc.session_keys import SessionKey
-from mpcsim.rpc.tokens import Claims
-from mpcsim.rpc.transport import AsgiTransport, Limits
-from mpcsim.vault import (
+from mpcsim.protocols.key_share import Guard, KeyShare
+from mpcsim.service.gateway.mpc_nodes import InProcess
+from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.tokens import Claims
+from mpcsim.service.rpc.transport import AsgiTransport, Limits
+from mpcsim.service.vault import (
     HALF_BYTES,
     Argon2Cost,
     ReplyKey,

@@ -13,9 +13,9 @@ from mpcsim.attacks.service.stage import PASSWORD, WANTED, Stage, forged, key_ta
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.keyshare import KeyShare
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.vault import SecretStore, password_key
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.vault import SecretStore, password_key
 
 
 def old_strings(stage: Stage, store: str) -> Finding:

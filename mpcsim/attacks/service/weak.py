@@ -9,23 +9,29 @@ from typing import Any, Final
 
 from mpcsim.attacks.service.builds import Part
 from mpcsim.attacks.service.hostile import Asked, Call, HostileDoor, HostileNode
-from mpcsim.gateway.decision import Decision
-from mpcsim.gateway.links import Times
-from mpcsim.gateway.meeting import Meeting
-from mpcsim.gateway.sessions import Session
+from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, PartyId
-from mpcsim.keyshare import Guard, KeyShare
-from mpcsim.mpc_node.store import StoredShare
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.rng import SystemRng
-from mpcsim.rpc import notices, wire
-from mpcsim.rpc.errors import Refused, no_such_key
-from mpcsim.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
-from mpcsim.rpc.standing import Holdings, ListHoldings
-from mpcsim.rpc.statements import SignedRecord, Suspended
-from mpcsim.rpc.tokens import Claims, TokenVerifier
-from mpcsim.vault import PresignatureHeader, SealedPresignature, SecretStore, VaultKey, WrongKey
-from mpcsim.vault.sealing import share_key
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.key_share import Guard, KeyShare
+from mpcsim.service.gateway.decision import Decision
+from mpcsim.service.gateway.links import Times
+from mpcsim.service.gateway.meeting import Meeting
+from mpcsim.service.gateway.sessions import Session
+from mpcsim.service.mpc_node.store import StoredShare
+from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc.errors import Refused, no_such_key
+from mpcsim.service.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
+from mpcsim.service.rpc.standing import Holdings, ListHoldings
+from mpcsim.service.rpc.statements import SignedRecord, Suspended
+from mpcsim.service.rpc.tokens import Claims, TokenVerifier
+from mpcsim.service.vault import (
+    PresignatureHeader,
+    SealedPresignature,
+    SecretStore,
+    VaultKey,
+    WrongKey,
+)
+from mpcsim.service.vault.sealing import share_key
 from node.auth import Authenticator
 from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode

@@ -31,7 +31,7 @@ from mpcsim.capacity.calibration.service import (
 from mpcsim.capacity.speed import interpreter_us
 from mpcsim.capacity.workload import OPERATIONS
 from mpcsim.errors import UsageError
-from mpcsim.rpc.meter import CURVES_VARIABLE, VARIABLE
+from mpcsim.service.rpc.meter import CURVES_VARIABLE, VARIABLE
 from mpcsim.sim.streams import generator
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""From what the servers' meters wrote (``mpcsim.rpc.meter``) to what handling each message costs.
+"""From what the servers' meters wrote (``mpcsim.service.rpc.meter``) to what handling each message costs.
 
 Requests of one call have the same id in all processes. So the n-th request with it at the gateway
 is the graph's n-th from node to gateway, and so on.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.costs import LATER, Kind, Stage
 from mpcsim.capacity.operations import ASKED
-from mpcsim.rpc.meter import Part
+from mpcsim.service.rpc.meter import Part
 
 COLUMNS: Final = tuple(each.name for each in fields(Part) if each.type == "int")
 """Of what a meter says about a part of a request."""

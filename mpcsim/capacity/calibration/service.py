@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mpcsim.gateway.registry import Registry
-from mpcsim.rpc.database import REGISTRY
-from mpcsim.service.data_folder import store_file
-from mpcsim.system import (
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.operations.data_folder import store_file
+from mpcsim.service.operations.supervisor import (
     Program,
     Running,
     access_token,
@@ -22,6 +21,7 @@ from mpcsim.system import (
     node_program,
     running,
 )
+from mpcsim.service.rpc.database import REGISTRY
 
 _PROC: Final = Path("/proc")
 

@@ -26,7 +26,7 @@ from mpcsim.capacity.kernel.records import (
 )
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.shape import Shape, refusal_of
-from mpcsim.rpc.carrier import End
+from mpcsim.carrier import End
 from mpcsim.sim.replay.calls import message_name
 
 

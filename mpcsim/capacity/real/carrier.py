@@ -18,9 +18,9 @@ from mpcsim.capacity.real.machines import Machines
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import END_OF
+from mpcsim.carrier import AtOnce, Direct, End, Exchange, Pieces
 from mpcsim.errors import UsageError
-from mpcsim.rpc.carrier import AtOnce, Direct, End, Exchange, Pieces
-from mpcsim.rpc.transport import MAX_CONNECTIONS
+from mpcsim.service.rpc.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.live import LiveTraffic

@@ -28,7 +28,7 @@ from mpcsim.capacity.simulation.shape import (
 from mpcsim.capacity.simulation.writing import Links, written
 from mpcsim.capacity.workload import Client
 from mpcsim.errors import UsageError, unknown
-from mpcsim.rpc.transport import MAX_CONNECTIONS
+from mpcsim.service.rpc.transport import MAX_CONNECTIONS
 from mpcsim.sim.network import traffic
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.streams import stream_key

@@ -25,20 +25,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mpcsim.algebra.curves import curve
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import U16, Seq, Text, WireContext, wire
+from mpcsim.crypto.encoding import U16, Seq, Text, WireContext, wire
+from mpcsim.crypto.groups.curves import curve
+from mpcsim.crypto.groups.group import Group, Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.mta.schemes import scheme_name
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import KeyShare
-from mpcsim.mta.base import Mta
-from mpcsim.mta.schemes import scheme_name
-from mpcsim.party_events import Listener, silent
-from mpcsim.protocol import Definition, Party, View
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing, epoch_of
-from mpcsim.rng import Rng
+from mpcsim.protocols.engine import Definition, Party, View
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import KeyShare
 
 DEFAULT_MTA = "ot/80"
 
@@ -161,7 +161,7 @@ def setup(
         threshold: t, holders needed to sign.
         parties: identifiers of all n holders.
         scheme: multiplication scheme, ``ot/80`` by default on secp256k1: a name, or one of your
-            own that is registered (``mpcsim.mta.schemes``).
+            own that is registered (``mpcsim.crypto.mta.schemes``).
 
     Raises:
         UsageError: unknown curve or scheme, bad threshold, bad or duplicate identifiers.

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.algebra.polynomial import Polynomial
-from mpcsim.algebra.polynomial import commit as feldman_commit
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.groups.group import Group, Point, Scalar
+from mpcsim.crypto.groups.polynomial import Polynomial
+from mpcsim.crypto.groups.polynomial import commit as feldman_commit
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Reason, blaming, check
-from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import Guard, KeyShare, PeerState, PublicKeyRecord
-from mpcsim.mta.base import Mta
-from mpcsim.mta.schemes import mta_scheme
-from mpcsim.protocol.channel import pair_secret
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
+from mpcsim.protocols.engine.channel import pair_secret
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.echo import check_echo, echo
+from mpcsim.protocols.engine.transcript import transcript_hash
+from mpcsim.protocols.key_share import Guard, KeyShare, PeerState, PublicKeyRecord
 
 
 class Dealing(Message):

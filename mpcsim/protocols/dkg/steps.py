@@ -12,15 +12,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from nacl import bindings as sodium
 from nacl.exceptions import RuntimeError as SodiumError
 
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.algebra.polynomial import Polynomial, evaluate, evaluate_commitment, random_polynomial
+from mpcsim.crypto import schnorr
+from mpcsim.crypto.commitment import commit, opens
+from mpcsim.crypto.groups.group import Group, Point, Scalar
+from mpcsim.crypto.groups.polynomial import (
+    Polynomial,
+    evaluate,
+    evaluate_commitment,
+    random_polynomial,
+)
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.primitives import schnorr
-from mpcsim.primitives.commitment import commit, opens
 from mpcsim.protocols.dkg.messages import Commit, Reveal
-from mpcsim.rng import Rng
 
 
 def sample_polynomial(constant: Scalar, threshold: int, rng: Rng) -> Polynomial:

@@ -4,7 +4,7 @@ Ideal functionality: t or more holders of a key that agree on a message hash get
 signature; fewer get nothing, and a cheater can only make the run abort. With a path, it is a
 signature of the child key there (BIP 32, not hardened), of which nobody needs shares.
 
-The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.mta``;
+The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.crypto.mta``;
 the scheme is a seam), each tied to the committed nonce share and the published key share by the
 Gamma checks; any inconsistency in them is caught before a signature share leaves the party. What
 remains (psi, and the shares themselves) the verification of the signature catches.
@@ -30,19 +30,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.bip32 import Path, check_path
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import KeyShare, check_signers
-from mpcsim.party_events import Listener, silent
-from mpcsim.primitives.bip32 import Path, check_path
-from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early, early_hedge
 from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
-from mpcsim.rng import Rng
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.engine.early import Early, early_hedge
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import KeyShare, check_signers
 
 __all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
 

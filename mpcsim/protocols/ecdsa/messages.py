@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.encoding import BYTES32, POINT, SCALAR, Message, Nested, wire
+from mpcsim.crypto.encoding import BYTES32, POINT, SCALAR, Message, Nested, wire
+from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.ids import PartyId
-from mpcsim.protocol.echo import ECHO
+from mpcsim.protocols.engine.echo import ECHO
 
 
 @wire

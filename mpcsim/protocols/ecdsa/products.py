@@ -10,17 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
-from mpcsim.encoding import U16, Message, Seq, wire
+from mpcsim.crypto.encoding import U16, Message, Seq, wire
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1, Secp256k1Point
+from mpcsim.crypto.mta.base import Mta, direction_sid
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError, Reason, blaming
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import SHARE, KeyShare
-from mpcsim.mta.base import Mta, direction_sid
-from mpcsim.protocol.contract import View
 from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.messages import Respond
-from mpcsim.rng import Rng
+from mpcsim.protocols.engine.contract import View
+from mpcsim.protocols.key_share import SHARE, KeyShare
 
 
 @wire

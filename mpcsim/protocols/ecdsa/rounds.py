@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import Secp256k1Point
-from mpcsim.encoding import BYTES32, wire
+from mpcsim.crypto.bip32 import PATH, Path, path_bytes
+from mpcsim.crypto.encoding import BYTES32, wire
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import Secp256k1Point
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.primitives.bip32 import PATH, Path, path_bytes
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.ecdsa import products, steps
 from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
 from mpcsim.protocols.ecdsa.products import (
@@ -29,7 +27,9 @@ from mpcsim.protocols.ecdsa.products import (
     Committed,
     SignerSetup,
 )
-from mpcsim.rng import Rng
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.echo import check_echo, echo
+from mpcsim.protocols.engine.transcript import transcript_hash
 
 
 @wire

@@ -26,13 +26,13 @@ from typing import cast
 
 from coincurve import PublicKey
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.crypto.commitment import commit, opens
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1, Secp256k1Point
+from mpcsim.crypto.zero_share import zero_share
 from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
-from mpcsim.primitives.commitment import commit, opens
-from mpcsim.primitives.zero_share import zero_share
 
 
 @dataclass(frozen=True)

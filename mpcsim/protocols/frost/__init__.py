@@ -24,14 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import KeyShare, check_signers
-from mpcsim.party_events import Listener, silent
-from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early, early_hedge
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.engine.early import Early, early_hedge
+from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.rounds import (
     AGGREGATE,
@@ -43,7 +43,7 @@ from mpcsim.protocols.frost.rounds import (
     context,
 )
 from mpcsim.protocols.frost.steps import Ed25519Signature
-from mpcsim.rng import Rng
+from mpcsim.protocols.key_share import KeyShare, check_signers
 
 
 def check_setup(agreed: FrostSetup, me: PartyId) -> None:

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.algebra.group import Scalar
-from mpcsim.encoding import SCALAR, U16, Bytes, Message, Optional, Seq, wire
+from mpcsim.crypto.encoding import SCALAR, U16, Bytes, Message, Optional, Seq, wire
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import CheckFailed, Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import SHARE, KeyShare
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
-from mpcsim.rng import Rng
+from mpcsim.protocols.key_share import SHARE, KeyShare
 
 MAX_MESSAGE_BYTES = 1 << 16
 """Longest message to sign. It is part of the set-up, never sent."""

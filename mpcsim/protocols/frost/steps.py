@@ -17,13 +17,13 @@ from typing import NamedTuple, NoReturn
 from nacl import bindings as sodium
 from nacl.exceptions import BadSignatureError
 
-from mpcsim.algebra.ed25519 import ED25519 as G
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.ed25519 import ED25519 as G
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.rng import Rng
 
 CONTEXT_STRING = b"FROST-ED25519-SHA512-v1"
 """contextString of the ciphersuite (section 6.1)."""

@@ -25,20 +25,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import KeyShare
-from mpcsim.party_events import Listener, silent
-from mpcsim.protocol import Definition, Party
-from mpcsim.protocol.early import Early, early_hedge
-from mpcsim.protocol.envelope import MAX_ENVELOPE_BYTES
 from mpcsim.protocols import ecdsa
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.engine.early import Early, early_hedge
+from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.presign.messages import MAX_COUNT
 from mpcsim.protocols.presign.presignature import Presignature
 from mpcsim.protocols.presign.rounds import ROUNDS, PresignSetup, commit, context
-from mpcsim.rng import Rng
 
 __all__ = [
     "MAX_COUNT",

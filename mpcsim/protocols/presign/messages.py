@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from mpcsim.algebra.group import Point
-from mpcsim.encoding import BYTES32, POINT, Message, Nested, Seq, wire
+from mpcsim.crypto.encoding import BYTES32, POINT, Message, Nested, Seq, wire
+from mpcsim.crypto.groups.group import Point
 from mpcsim.ids import PartyId
-from mpcsim.protocol.echo import ECHO
 from mpcsim.protocols.ecdsa import messages as ecdsa
+from mpcsim.protocols.engine.echo import ECHO
 
 MAX_COUNT = 64
 """Most presignatures of one session."""

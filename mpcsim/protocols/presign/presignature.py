@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, cast
 from weakref import WeakValueDictionary
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
-from mpcsim.encoding import (
+from mpcsim.crypto.encoding import (
     BYTES32,
     POINT,
     SCALAR,
@@ -21,6 +19,8 @@ from mpcsim.encoding import (
     WireContext,
     wire,
 )
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1, Secp256k1Point
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import PartyId
 

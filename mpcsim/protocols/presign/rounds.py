@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from mpcsim.encoding import U16, wire
+from mpcsim.crypto.encoding import U16, wire
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocol.echo import check_echo, echo
-from mpcsim.protocol.transcript import transcript_hash
 from mpcsim.protocols.ecdsa import products
 from mpcsim.protocols.ecdsa.products import Committed, SignerSetup
 from mpcsim.protocols.ecdsa.steps import commit_nonce
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.echo import check_echo, echo
+from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.presign.messages import Commit, Offer, Respond
 from mpcsim.protocols.presign.presignature import Presignature, Use
 from mpcsim.protocols.presign.steps import commit_later, nth
-from mpcsim.rng import Rng
 
 
 @wire

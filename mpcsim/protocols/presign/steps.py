@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from mpcsim.crypto.commitment import commit, opens
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.primitives.commitment import commit, opens
 
 
 def nth(of: bytes, k: int) -> bytes:

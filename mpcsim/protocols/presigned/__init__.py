@@ -54,18 +54,18 @@ Not here: identifying the cheater among three or more signers when only the sums
 
 from __future__ import annotations
 
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare, check_signers
-from mpcsim.party_events import Listener, silent
-from mpcsim.primitives.bip32 import Path
-from mpcsim.protocol import Definition, Party
 from mpcsim.protocols.ecdsa import EcdsaSignature
+from mpcsim.protocols.engine import Definition, Party
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import KeyShare, check_signers
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presigned.rounds import ROUNDS, PresignedSetup
-from mpcsim.rng import Rng
 
 __all__ = ["PRESIGNED", "PresignedSetup", "check_setup", "party", "setup"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from mpcsim.algebra.group import Scalar
-from mpcsim.encoding import BYTES32, SCALAR, Message, wire
+from mpcsim.crypto.encoding import BYTES32, SCALAR, Message, wire
+from mpcsim.crypto.groups.group import Scalar
 
 
 @wire

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import Secp256k1Point
-from mpcsim.encoding import BYTES32, U16, Message, wire
+from mpcsim.crypto.bip32 import PATH, Path
+from mpcsim.crypto.encoding import BYTES32, U16, Message, wire
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import Secp256k1Point
 from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import SHARE, KeyShare, SelfContained
-from mpcsim.primitives.bip32 import PATH, Path
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature, assemble, message_scalar
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.key_share import SHARE, KeyShare, SelfContained
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.steps import check_later
 from mpcsim.protocols.presigned import steps

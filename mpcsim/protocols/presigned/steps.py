@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.secp256k1 import SECP256K1, Secp256k1Point
-from mpcsim.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.bip32 import Path, path_bytes
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1, Secp256k1Point
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId
-from mpcsim.primitives.bip32 import Path, path_bytes
 from mpcsim.protocols.ecdsa.steps import combine_nonce, numerator
 from mpcsim.protocols.presign import Presignature
 

@@ -39,13 +39,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from mpcsim.algebra.group import Group, Point, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
-from mpcsim.encoding import U16, Optional, Seq, Text, WireContext, wire
+from mpcsim.crypto.encoding import U16, Optional, Seq, Text, WireContext, wire
+from mpcsim.crypto.groups.group import Group, Point, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.mta.base import Mta
+from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError, Reason, UsageError, check
-from mpcsim.hashing import Tag, tagged_hash, u32
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.keyshare import (
+from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
+from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.engine import Definition, Party, View
+from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.key_share import (
     RECORD,
     SHARE,
     KeyShare,
@@ -53,13 +59,7 @@ from mpcsim.keyshare import (
     check_record,
     quorum_problem,
 )
-from mpcsim.mta.base import Mta
-from mpcsim.party_events import Listener, silent
-from mpcsim.protocol import Definition, Party, View
-from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
-from mpcsim.protocols.dkg.rounds import Dealing
 from mpcsim.protocols.reshare.rounds import ROUNDS
-from mpcsim.rng import Rng
 
 __all__ = ["RESHARE", "ReshareSetup", "party", "setup"]
 

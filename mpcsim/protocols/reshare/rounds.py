@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import Reason, check
-from mpcsim.hashing import Tag, tagged_hash
-from mpcsim.keyshare import KeyShare, PublicKeyRecord
-from mpcsim.protocol.contract import Delivery, Inbox, Round, Sends, Turn, View
 from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.dkg.rounds import (
     COMMIT,
@@ -22,6 +20,8 @@ from mpcsim.protocols.dkg.rounds import (
     new_record,
     new_share,
 )
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 
 
 @dataclass(frozen=True)

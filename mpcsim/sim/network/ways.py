@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from mpcsim.carrier import GATEWAY, End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
-from mpcsim.rpc.carrier import GATEWAY, End
 from mpcsim.sim.network.topology import Direction, Network, Site
 
 

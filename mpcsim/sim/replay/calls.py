@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES, PartyId
-from mpcsim.rpc.carrier import End
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Connection

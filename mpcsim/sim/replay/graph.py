@@ -12,7 +12,7 @@ import numpy as np
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Definition
+from mpcsim.protocols.engine import Definition
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole

@@ -31,14 +31,14 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InternalError, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Definition, Done, Output, Party, Send, Turn, Waiting
-from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, AbortNotice
-from mpcsim.rng import SeededRng
+from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Turn, Waiting
+from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import ABORT_KIND, AbortNotice
 
 __all__ = [
     "Adversary",

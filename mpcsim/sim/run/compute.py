@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any, Protocol
 
 from mpcsim.errors import UsageError
-from mpcsim.party_events import Listener, PartyEvent, StepFinished, StepStarted
+from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, StepStarted
 
 RoundKey = tuple[str, str]
 """(protocol, round name)."""

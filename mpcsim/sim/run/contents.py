@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.kernels.interface import ScalarVector
 from mpcsim.errors import InvalidEncoding
-from mpcsim.kernels.interface import ScalarVector
 from mpcsim.sim.run.observe import Opened, Recording
 from mpcsim.sim.traces.records import MessageRecord
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Done, Party
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.traces.records import Ending, Verdict
 
 Validate = Callable[[Mapping[PartyId, Any]], bool]

@@ -15,8 +15,8 @@ from itertools import count
 from typing import Any
 
 from mpcsim.errors import UsageError
-from mpcsim.protocol import Output, Party, Send
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Output, Party, Send
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpcsim.encoding import Message, WireContext
+from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.party_events import MessageIgnored, PartyEvent, StepStarted
-from mpcsim.protocol import Delivery, Done, Output, Party, Send, Waiting
-from mpcsim.protocol.channel import unseal
-from mpcsim.protocol.envelope import Envelope
-from mpcsim.protocol.party import ABORT_KIND, AbortNotice
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Delivery, Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine.channel import unseal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.events import MessageIgnored, PartyEvent, StepStarted
+from mpcsim.protocols.engine.party import ABORT_KIND, AbortNotice
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.run.ending import inner_party
 
 __all__ = ["Flow", "Observed", "Opened", "Recording"]

@@ -40,8 +40,8 @@ from starlette.routing import Route
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Send
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Send
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.draws import DrawSource, TransferKey
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival

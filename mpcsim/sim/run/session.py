@@ -14,8 +14,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocol import Output, Prepared, Send
-from mpcsim.runner import Participant
+from mpcsim.protocols.engine import Output, Prepared, Send
+from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.traffic import Arrival, Traffic

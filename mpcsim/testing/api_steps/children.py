@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mpcsim.primitives.bip32 import parse_path
+from mpcsim.crypto.bip32 import parse_path
 from mpcsim.testing import service_checks as checks
 from mpcsim.testing.api_steps.base import HASH, share_name, step
 from mpcsim.testing.api_steps.signing import SigningSteps

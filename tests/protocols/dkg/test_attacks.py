@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from mpcsim.encoding import Message
+from mpcsim.crypto.encoding import Message
 from mpcsim.errors import Aborted, Reason
-from mpcsim.protocol import Done
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Deal
+from mpcsim.protocols.engine import Done
 from tests.helpers.adversary import Adversary, Tampered, on
 from tests.helpers.sessions import dkg_session, judge, run_with
 

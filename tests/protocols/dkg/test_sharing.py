@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.algebra.curves import curve
-from mpcsim.algebra.group import Group, Scalar
-from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.curves import curve
+from mpcsim.crypto.groups.group import Group, Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from mpcsim.rng import SeededRng
-from mpcsim.runner import results, run
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.sessions import RecordedRun, check_key_shares, dkg_session
 from tests.helpers.tiers import examples
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpcsim.algebra.curves import CURVES
-from mpcsim.algebra.polynomial import commit
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.crypto.groups.polynomial import commit
 from mpcsim.errors import CheckFailed, Reason
 from mpcsim.protocols.dkg import steps
 

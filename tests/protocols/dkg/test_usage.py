@@ -2,10 +2,10 @@
 
 import pytest
 
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MAX_PARTIES
 from mpcsim.protocols import dkg
-from mpcsim.rng import SeededRng
 from tests.helpers.sessions import dkg_session
 
 

@@ -4,14 +4,14 @@ import hashlib
 
 import pytest
 
-from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.crypto import schnorr
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import CheckFailed, Reason
-from mpcsim.primitives import schnorr
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import steps
-from mpcsim.rng import SeededRng
-from mpcsim.runner import results, run
-from mpcsim.sample_keys import session_id
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.sample_keys import session_id
 from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load
 

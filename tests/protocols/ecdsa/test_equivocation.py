@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Reason
 from mpcsim.protocols import ecdsa
-from mpcsim.rng import SeededRng
-from mpcsim.runner import run
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.local_run import run
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.adversary import Adversary, on
 
 

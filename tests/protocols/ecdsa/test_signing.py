@@ -9,14 +9,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed, encode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from mpcsim.algebra.secp256k1 import ORDER
+from mpcsim.crypto.groups.secp256k1 import ORDER
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
-from mpcsim.protocol import Done, Waiting
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import EcdsaSignature
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, results, run
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.engine import Done, Waiting
+from mpcsim.protocols.local_run import LocalRun, results, run
+from mpcsim.protocols.sample_keys import keys, session_id
 
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]
 

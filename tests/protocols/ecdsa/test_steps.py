@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from coincurve import PrivateKey
 
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import CheckFailed, Reason
 from mpcsim.protocols.ecdsa import steps
 

@@ -5,10 +5,10 @@ from functools import cache
 
 import pytest
 
-from mpcsim.keyshare import KeyShare
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.protocols import dkg
-from mpcsim.rng import SeededRng
-from mpcsim.runner import results, run
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import results, run
 
 Keys = Callable[[int, int], Mapping[int, KeyShare]]
 

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from nacl import bindings as sodium
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.encoding import WireContext
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Blame, Reason
-from mpcsim.protocol import Done
 from mpcsim.protocols import frost
+from mpcsim.protocols.engine import Done
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
-from mpcsim.rng import SeededRng
-from mpcsim.runner import run
-from mpcsim.sample_keys import keys
+from mpcsim.protocols.local_run import run
+from mpcsim.protocols.sample_keys import keys
 from tests.helpers.adversary import Adversary, on
 
 SESSION = bytes(range(32))

@@ -7,13 +7,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.ed25519 import ED25519
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.hashing import u32
 from mpcsim.errors import UsageError
-from mpcsim.hashing import u32
-from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
 from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
-from mpcsim.runner import results, run
+from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import DrawnRoot
 from tests.helpers.vectors import load
 

@@ -4,11 +4,11 @@
 import pytest
 from nacl.signing import VerifyKey
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.protocols import frost
 from mpcsim.protocols.frost import steps
-from mpcsim.runner import results, run
+from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.protocols.local_run import results, run
 from tests.helpers.drawn import Drawn, DrawnRoot
 from tests.helpers.vectors import load
 

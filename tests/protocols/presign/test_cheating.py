@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, Consequence, InRound, Reason
-from mpcsim.protocol import Done, Party
 from mpcsim.protocols import presign, presigned
+from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, run
-from mpcsim.sample_keys import keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
 from mpcsim.testing.fields import alterations
 from tests.helpers.adversary import Adversary, drawing, on, with_round
 from tests.helpers.sessions import judge, run_with, session

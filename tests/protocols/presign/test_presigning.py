@@ -7,16 +7,16 @@ import pytest
 from coincurve import PublicKey
 from coincurve.ecdsa import cdata_to_der, deserialize_compact
 
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.protocol import Party
 from mpcsim.protocols import ecdsa, presign, presigned
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import REMEMBERED, Use
 from mpcsim.protocols.presigned import PRESIGNED
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, results, run
-from mpcsim.sample_keys import keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
 
 DIGEST, RHO = bytes(range(32)), bytes(reversed(range(32)))
 QUORUMS = [ids for size in (2, 3) for ids in combinations((1, 2, 3), size)]

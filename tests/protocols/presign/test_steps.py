@@ -8,14 +8,14 @@ from coincurve import PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.algebra.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import CheckFailed, Reason
-from mpcsim.hashing import Tag, tagged_hash
 from mpcsim.protocols.ecdsa.steps import assemble, message_scalar, verifies
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.steps import check_later, commit_later
 from mpcsim.protocols.presigned import steps
-from mpcsim.sample_keys import presignatures
+from mpcsim.protocols.sample_keys import presignatures
 from tests.helpers.tiers import examples
 
 SCALARS = st.integers(1, ORDER - 1).map(SECP256K1.scalar)

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.algebra.ed25519 import ED25519
-from mpcsim.algebra.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Reason, UsageError
-from mpcsim.protocol import Done, Party
 from mpcsim.protocols import frost, reshare
+from mpcsim.protocols.engine import Done, Party
+from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.reshare import RESHARE
-from mpcsim.rng import SeededRng
-from mpcsim.runner import LocalRun, results, run
-from mpcsim.sample_keys import keys, session_id
+from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.tiers import examples
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import Reason, UsageError
-from mpcsim.protocol import Party, Waiting
-from mpcsim.runner import LocalRun
+from mpcsim.protocols.engine import Party, Waiting
+from mpcsim.protocols.local_run import LocalRun
 from mpcsim.sim.network.latency import LogNormal, Uniform
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.transport import Draws

@@ -17,8 +17,8 @@ from mpcsim.bench.protocols import keys
 from mpcsim.bench.realtime import signers
 from mpcsim.errors import Aborted, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.keyshare import KeyShare
-from mpcsim.protocol import Done, Output, Party, Waiting
+from mpcsim.protocols.engine import Done, Output, Party, Waiting
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Link, Network, Site

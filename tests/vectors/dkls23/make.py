@@ -12,30 +12,32 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.algebra.group import Point, Scalar
-from mpcsim.algebra.polynomial import evaluate, lagrange_coefficient
-from mpcsim.algebra.secp256k1 import SECP256K1
-from mpcsim.encoding import WireContext
-from mpcsim.hashing import Tag, tagged_hash, tagged_xof
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.polynomial import evaluate, lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, tagged_xof
+from mpcsim.crypto.kernels import DEFAULT, Kernel
+from mpcsim.crypto.mta.base import direction_sid
+from mpcsim.crypto.mta.ot import PAD_BLOCKS, OtMta, OtPairSetup, challenge, gadget
+from mpcsim.crypto.ot import all_but_one as ot_all_but_one
+from mpcsim.crypto.ot import base as ot_base
+from mpcsim.crypto.ot import extension as ot_extension
+from mpcsim.crypto.ot.all_but_one import BLOCK_BYTES, place, trees
+from mpcsim.crypto.ot.base import bit
+from mpcsim.crypto.ot.extension import MASK_BITS, ReceiverSetup, SenderSetup
+from mpcsim.crypto.params import STANDARD, OtParameters
+from mpcsim.crypto.zero_share import zero_share
 from mpcsim.ids import party_ids
-from mpcsim.kernels import DEFAULT, Kernel
-from mpcsim.keyshare import KeyShare, PeerState, PublicKeyRecord
-from mpcsim.mta.base import direction_sid
-from mpcsim.mta.ot import PAD_BLOCKS, OtMta, OtPairSetup, challenge, gadget
-from mpcsim.params import STANDARD, OtParameters
-from mpcsim.primitives import ot_all_but_one, ot_base, ot_extension
-from mpcsim.primitives.ot_all_but_one import BLOCK_BYTES, place, trees
-from mpcsim.primitives.ot_base import bit
-from mpcsim.primitives.ot_extension import MASK_BITS, ReceiverSetup, SenderSetup
-from mpcsim.primitives.zero_share import zero_share
-from mpcsim.protocol.channel import seal, unseal
-from mpcsim.protocol.envelope import Envelope
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.messages import Commit, Offer, Respond, SignatureShare
 from mpcsim.protocols.ecdsa.products import AfterCommit, AfterOffer, AfterRespond
 from mpcsim.protocols.ecdsa.rounds import AfterShare
-from mpcsim.runner import LocalRun, results
+from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.key_share import KeyShare, PeerState, PublicKeyRecord
+from mpcsim.protocols.local_run import LocalRun, results
 from tests.helpers.drawn import Drawn, RoundRoot, Stream
 
 HERE: Final = Path(__file__).parent

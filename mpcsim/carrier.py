@@ -1,0 +1,133 @@
+"""The port for whatever carries bytes between the ends of the service.
+
+By itself nothing takes time here and nothing gets lost. The simulator fills the port with networks
+and faults (``mpcsim.sim.simulated_network``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol
+
+from mpcsim.ids import PartyId
+from mpcsim.protocols.engine.envelope import Envelope
+
+GATEWAY: Final = None
+"""The end of a link that is not a share holder."""
+End = PartyId | None
+Pieces = AsyncGenerator[bytes, None]
+"""A body, as it comes."""
+
+
+class Exchange(Protocol):
+    """A request and its answer, on the same connection."""
+
+    async def go(self, size: int) -> None:
+        """Take as long as a request of ``size`` bytes needs."""
+        ...
+
+    async def come(self, size: int) -> None:
+        """Take as long as an answer of ``size`` bytes needs."""
+        ...
+
+    async def refuse(self, size: int) -> None:
+        """The same for an answer that is none, where refusals do not come back at once."""
+        ...
+
+    def going(self, pieces: Pieces) -> Pieces:
+        """The bytes of a request as they arrive; each piece is put on its way when it comes."""
+        ...
+
+    def coming(self, pieces: Pieces) -> Pieces:
+        """The same of an answer."""
+        ...
+
+    def close(self) -> None:
+        """It is over: others may have the connection."""
+        ...
+
+
+class Carrier(Protocol):
+    """What happens to bytes on their way."""
+
+    @property
+    def instant(self) -> bool:
+        """Whether nothing takes time, for now."""
+        ...
+
+    @property
+    def streams(self) -> bool:
+        """Whether a gateway that has not been told is to forward as bytes arrive, for now."""
+        ...
+
+    @property
+    def faulty(self) -> bool:
+        """Whether messages may be lost, doubled or held back (``apply_faults``), for now."""
+        ...
+
+    def exchange(self, asking: End, asked: End) -> Exchange:
+        """A request from one end of a link to the other, and its answer."""
+        ...
+
+    async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+        """What is left of messages that travel together."""
+        ...
+
+    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+        """Whether an MPC node is down at this moment.
+
+        Args:
+            restart: takes its sessions from it, once for each time it went down.
+        """
+        ...
+
+    def handled(self, party: PartyId) -> None:
+        """An MPC node has handled a request."""
+        ...
+
+
+class Direct:
+    """Everything arrives at once."""
+
+    instant = True
+    streams = False
+    faulty = False
+
+    def exchange(self, asking: End, asked: End) -> Exchange:
+        """See ``Carrier``."""
+        return AtOnce()
+
+    async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
+        """See ``Carrier``."""
+        return tuple(data for _, data in messages)
+
+    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+        """See ``Carrier``."""
+        return False
+
+    def handled(self, party: PartyId) -> None:
+        """See ``Carrier``."""
+
+
+class AtOnce:
+    """An exchange that takes no time."""
+
+    async def go(self, size: int) -> None:
+        """See ``Exchange``."""
+
+    async def come(self, size: int) -> None:
+        """See ``Exchange``."""
+
+    refuse = come
+
+    async def going(self, pieces: Pieces) -> Pieces:
+        """See ``Exchange``."""
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+
+    coming = going
+
+    def close(self) -> None:
+        """See ``Exchange``."""

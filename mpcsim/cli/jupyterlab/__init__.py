@@ -1,0 +1,48 @@
+"""JupyterLab on the notebooks, as ``mpcsim serve --lab`` starts it.
+
+``labconfig`` holds other defaults for its settings: it does not ask whether it may fetch news, and
+looks for no newer version. A user's own settings win.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from mpcsim.cli.ports import LAB_PORT, port
+from mpcsim.service.operations.supervisor import HOST, Program
+from mpcsim.service.process.lifetime import ending_with_its_starter
+
+_CONFIGURATION: Final = Path(__file__).parent
+
+
+def lab_program(at: Program, node: Program, data: Path) -> tuple[Program, str]:
+    """JupyterLab, and its address with the token that lets one in.
+
+    Args:
+        at: the gateway.
+    """
+    lab_port, token = port("LAB_PORT", LAB_PORT), secrets.token_hex(16)
+    command = [*ending_with_its_starter("jupyterlab"), "--no-browser", f"--ip={HOST}"]
+    command += [f"--port={lab_port}", "--ServerApp.port_retries=0", "--ServerApp.root_dir=."]
+    command += ["--log-level=ERROR", "--LabApp.log_level=ERROR"]
+    command += ["--LabApp.extension_manager=readonly"]
+    command += [f"--ServerApp.contents_manager_class={__name__}.contents.Contents"]
+    if os.geteuid() == 0:
+        # As in a container. It listens on loopback alone, and asks for its token.
+        command.append("--allow-root")
+    first = next(iter(sorted(Path("notebooks").glob("*.ipynb"))), None)
+    page = "/lab" if first is None else f"/lab/tree/{first.as_posix()}"
+    command.append(f"--LabApp.default_url={page}")
+    given = os.environ.get("JUPYTER_CONFIG_PATH")
+    environment = {
+        "JUPYTER_CONFIG_PATH": os.pathsep.join([*([given] if given else []), str(_CONFIGURATION)]),
+        "JUPYTER_TOKEN": token,
+        "WAAS_API_URL": at.address,
+        "WALLET_NODE_URL": node.address,
+        "MPCSIM_DATA": str(data.resolve()),
+    }
+    lab = Program("lab", command, lab_port, "LAB_PORT", "/api", environment)
+    return lab, f"{lab.address}{page}?token={token}"

@@ -1,0 +1,211 @@
+"""Child keys of a public key: non-hardened derivation on secp256k1 (BIP 32, CKDpub).
+
+With a public key K and its chain code, both public, everybody computes the same children
+K_i = K + IL * G. Nobody needs a private key for that, and holders of shares of K sign under K_i
+once they know how far it is from K: the sum of all IL on the way, the *tweak*. Hardened children
+hash the private key, which nobody has: there are none.
+
+Symbols and names are those of BIP 32 (https://github.com/bitcoin/bips/blob/master/bip-0032.mediawiki).
+
+Not here: private keys, seeds, other versions of the serialisation than mainnet's public keys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+import base58
+from Crypto.Hash import RIPEMD160
+
+from mpcsim.crypto.encoding import U32, Seq
+from mpcsim.crypto.groups.group import Point, Scalar
+from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
+from mpcsim.crypto.hashing import u32
+from mpcsim.errors import UsageError
+
+Path = tuple[int, ...]
+"""Which child of which child: the numbers of the steps. Empty: the key itself."""
+
+CHAIN_CODE_BYTES: Final = 32
+FINGERPRINT_BYTES: Final = 4
+HARDENED: Final = 1 << 31
+"""From this number on children are hardened."""
+MAX_STEPS: Final = 10
+"""Of a path: twice the depth of BIP 44's. Whoever asks for a key has others compute each step."""
+REMEMBERED: Final = 1024
+"""Children that are not computed again; some 500 bytes each."""
+
+PATH = Seq(U32, MAX_STEPS)
+"""Codec of a path. What decodes is still to be checked (``check_path``)."""
+
+_XPUB: Final = bytes.fromhex("0488b21e")
+"""Version bytes of a public key on mainnet; the text begins with these letters."""
+_NUMBER: Final = re.compile("0|[1-9][0-9]{0,9}")
+_MARKED: Final = re.compile("[0-9]{1,10}['hH]")
+
+
+@dataclass(frozen=True)
+class ExtendedKey:
+    """A public key with its chain code, and where in the tree it is."""
+
+    public_key: Point
+    chain_code: bytes
+    """32 bytes."""
+    depth: int = 0
+    """Steps from the key at the root."""
+    parent: bytes = bytes(FINGERPRINT_BYTES)
+    """Fingerprint of the parent: the first four bytes of its HASH160."""
+    number: int = 0
+    """Of this child; 0 at the root."""
+
+    def xpub(self) -> str:
+        """Base58Check of the serialised key, 111 characters.
+
+        Spec: BIP32 | Serialization format
+        """
+        return base58.b58encode_check(
+            _XPUB
+            + bytes([self.depth])
+            + self.parent
+            + u32(self.number)
+            + self.chain_code
+            + self.public_key.encode()
+        ).decode()
+
+
+class Derived(NamedTuple):
+    """A child, and how far it is from the key it was derived from."""
+
+    key: ExtendedKey
+    tweak: Scalar
+    """tau: the child's public key is the root's plus tau * G."""
+
+
+def parse_path(text: str) -> Path:
+    """The path that a text such as ``m/0/7`` stands for; ``m/`` may be left out.
+
+    Raises:
+        UsageError: something else, or what ``check_path`` refuses. It names the step.
+    """
+    steps = text.split("/")
+    if steps[0] == "m":
+        del steps[0]
+    if len(steps) > MAX_STEPS:  # nobody reads on
+        raise _too_deep(len(steps))
+    return check_path(tuple(_step(k, step) for k, step in enumerate(steps, 1)))
+
+
+def _step(k: int, text: str) -> int:
+    if _MARKED.fullmatch(text):
+        raise _hardened(k, text)
+    if not _NUMBER.fullmatch(text):
+        raise _no_number(k)
+    return int(text)
+
+
+def check_path(path: Path) -> Path:
+    """A path that can be gone without a private key.
+
+    Raises:
+        UsageError: too many steps, or one that is hardened or not a number; it names the step.
+    """
+    if len(path) > MAX_STEPS:
+        raise _too_deep(len(path))
+    for k, number in enumerate(path, 1):
+        if not 0 <= number < 2 * HARDENED:
+            raise _no_number(k)
+        if number >= HARDENED:
+            raise _hardened(k, str(number))
+    return path
+
+
+def _too_deep(steps: int) -> UsageError:
+    return UsageError(f"step {MAX_STEPS + 1} of {steps} is too deep: at most {MAX_STEPS} steps")
+
+
+def _no_number(k: int) -> UsageError:
+    return UsageError(f"step {k} is not a number from 0 to {HARDENED - 1} in decimal, as in m/0/7")
+
+
+def _hardened(k: int, text: str) -> UsageError:
+    return UsageError(
+        f'step {k} ("{text}") is hardened: that takes the private key, which nobody has'
+    )
+
+
+def path_bytes(path: Path) -> bytes:
+    """The numbers, four bytes each, as a part of what is hashed."""
+    return b"".join(u32(number) for number in path)
+
+
+def path_text(path: Path) -> str:
+    """The path as text, ``m`` for the key itself. Strict inverse of ``parse_path``."""
+    return "/".join(("m", *map(str, path)))
+
+
+def check_curve(curve_name: str) -> None:
+    """A curve whose keys have children.
+
+    Raises:
+        UsageError: it is another.
+    """
+    if curve_name != SECP256K1.name:
+        raise UsageError(f"{curve_name} keys have no chain code: BIP 32 derives on secp256k1 only")
+
+
+def extended_key(curve_name: str, public_key: Point, chain_code: bytes | None) -> ExtendedKey:
+    """A key as the root of its tree.
+
+    Raises:
+        UsageError: it has no chain code.
+    """
+    check_curve(curve_name)
+    if chain_code is None:
+        raise UsageError("this key has no chain code")
+    return ExtendedKey(public_key, chain_code)
+
+
+@lru_cache(REMEMBERED)
+def derive(root: ExtendedKey, path: Path) -> Derived:
+    """The key at the end of a path.
+
+    Raises:
+        UsageError: as from ``check_path``; or there is no key on the way, which happens with
+            probability 2^-127 a step.
+    """
+    key, tweak = root, SECP256K1.scalar(0)
+    for k, number in enumerate(check_path(path), 1):
+        found = _child(key, number)
+        if found is None:
+            raise UsageError(f"step {k} ({number}) leads to no key (BIP 32): take the next number")
+        key, tweak = found.key, tweak + found.tweak
+    return Derived(key, tweak)
+
+
+def _child(key: ExtendedKey, number: int) -> Derived | None:
+    """K_i = point(IL) + K, c_i = IR; None if IL >= n or K_i is the point at infinity.
+
+    Spec: BIP32 | Public parent key -> public child key
+    """
+    K = key.public_key.encode()
+    digest = hmac.digest(key.chain_code, K + u32(number), "sha512")
+    IL, IR = int.from_bytes(digest[:32], "big"), digest[32:]
+    if IL >= ORDER:
+        return None
+    tweak = SECP256K1.scalar(IL)
+    K_i = SECP256K1.base(tweak) + key.public_key
+    if K_i.is_identity:
+        return None
+    fingerprint = hash160(K)[:FINGERPRINT_BYTES]
+    return Derived(ExtendedKey(K_i, IR, key.depth + 1, fingerprint, number), tweak)
+
+
+def hash160(data: bytes) -> bytes:
+    """Bitcoin's RIPEMD-160 of SHA-256; 20 bytes."""
+    # pycryptodome's RIPEMD-160: OpenSSL 3 has it in its legacy provider only, so hashlib may not.
+    return RIPEMD160.new(hashlib.sha256(data).digest()).digest()

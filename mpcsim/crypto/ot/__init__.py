@@ -1,0 +1,1 @@
+"""Oblivious transfer: base, extension, and all-but-one from a tree of seeds."""

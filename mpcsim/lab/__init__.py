@@ -1,0 +1,1 @@
+"""What people look at in Jupyter: the round explorer and the what-if panel."""

@@ -1,0 +1,10 @@
+"""The round explorer: an interactive look at any session, message by message.
+
+``model`` says what there is to see, as plain data; ``widget`` shows it; ``Explorer`` is the front
+door.
+"""
+
+from mpcsim.lab.explorer.explorer import Explorer
+from mpcsim.lab.explorer.sessions import Edit
+
+__all__ = ["Edit", "Explorer"]

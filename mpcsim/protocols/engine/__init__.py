@@ -1,0 +1,26 @@
+"""The sans-IO framework: what a round is, what a party is, how messages travel.
+
+No protocol lives here. A protocol declares its rounds as data (``contract``); a ``Party`` runs
+them: it starts, receives bytes, and returns messages or an outcome. It knows no clock, socket or
+event loop.
+"""
+
+from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.outcome import Done, Output, Prepared, Send, Waiting
+from mpcsim.protocols.engine.party import Party
+
+__all__ = [
+    "Definition",
+    "Delivery",
+    "Done",
+    "Inbox",
+    "Output",
+    "Party",
+    "Prepared",
+    "Round",
+    "Send",
+    "Sends",
+    "Turn",
+    "View",
+    "Waiting",
+]

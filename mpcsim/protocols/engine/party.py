@@ -1,0 +1,749 @@
+"""A party of a protocol as a sans-IO object.
+
+Three verbs: ``start()``, ``receive(sender, data)``, and what they return. ``receive`` never raises
+on anything a peer or a network can do. Randomness comes from one 32-byte seed drawn at creation and
+hedged with a secret of the share, the session and what it is about (``Definition.hedge``), so a
+party is a deterministic function of its set-up, that seed and what it received: its snapshot is
+exactly those three, and resuming replays them. Each round's randomness also depends on everything
+its rounds were given by then: a copy that is rolled back and receives something else draws other
+nonces (only what precedes the first message cannot be hedged this way).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from enum import Enum
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, TypeVar
+
+from mpcsim.crypto.encoding import (
+    NO_CONTEXT,
+    WIRE_VERSION,
+    Message,
+    Reader,
+    Text,
+    WireContext,
+    wire,
+)
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import SEED_BYTES, Drbg, Rng, SystemRng
+from mpcsim.errors import (
+    Aborted,
+    CheckFailed,
+    Evidence,
+    InternalError,
+    InvalidEncoding,
+    OnReceipt,
+    Reason,
+    UsageError,
+    Where,
+)
+from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.protocols.engine.channel import seal, unseal
+from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocols.engine.events import (
+    Ignored,
+    Listener,
+    MessageIgnored,
+    MessageReceived,
+    MessageSent,
+    PartyAborted,
+    PartyDone,
+    PartyStarted,
+    StepFinished,
+    StepStarted,
+    silent,
+)
+from mpcsim.protocols.engine.outcome import Done, Output, Prepared, Send, Waiting
+from mpcsim.protocols.key_share import KeyShare
+
+S = TypeVar("S", bound=Message)
+R = TypeVar("R")
+
+ABORT_KIND = 255
+"""Kind number of the notice a party sends to the others when it aborts."""
+
+GIVEN_UP = "GIVEN_UP"
+"""In a notice, the reason of a driver that ends a session though no check has failed: an answer did
+not come, or whoever asked for it is gone."""
+
+MAX_UNOPENED = 4
+"""Messages kept per sender and kind before they can be opened or the party has started. More than
+one, so that a few forged ones cannot take the place of the real one (it can be sent again)."""
+
+
+@wire
+class AbortNotice(Message):
+    """Tells the others that the sender gave up; nothing in it is taken for proven."""
+
+    reason: Annotated[str, Text(64)]
+
+
+NOTHING_RECEIVED = tagged_hash(Tag.RECEIVED, b"")
+"""The digest of all that a round was given that was given nothing, and that is the first."""
+
+
+_UNTOLD = nullcontext()
+"""Around a step that nobody listens to."""
+
+
+def hedged_seed(
+    seed: bytes, definition: Definition[Any, Any], me: PartyId, session_id: bytes, *hedge: bytes
+) -> bytes:
+    """Return the root of a party's randomness: a drawn seed, hedged (``Definition.hedge``)."""
+    return tagged_hash(Tag.HEDGE, seed, bytes([definition.number]), u32(me), session_id, *hedge)
+
+
+def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
+    """Randomness of a round; it depends on everything that rounds were given by then."""
+    return root.fork(f"round {round_.number} {received.hex()}")
+
+
+class Phase(Enum):
+    """How far a party is, and with it what becomes of a message that is for it:
+
+    ===========  ==============  ================  ===============  ==================
+    phase        first of its    one that does     other than was   notice of an abort
+                 kind            not open          taken before
+    ===========  ==============  ================  ===============  ==================
+    NOT_STARTED  kept            kept              kept             kept
+    AGREEING     taken           kept or ignored   ends the run     ends the run
+    SEALED       taken           ignored           ends the run     ends the run
+    PREPARED     taken           ignored           ignored          noted
+    OVER         ignored         ignored           ignored          ignored
+    ===========  ==============  ================  ===============  ==================
+
+    "Taken" is also what comes early; kept are up to ``MAX_UNOPENED`` of a kind. Ignored in every
+    phase: what was taken before, and another than that if its round is long over.
+    """
+
+    NOT_STARTED = "not started"
+    AGREEING = "the parties are still to agree on the secrets they seal with"
+    SEALED = "they have them, from the start or since"
+    PREPARED = "phase one of two is over: others may finish, whatever becomes of this party"
+    OVER = "done, aborted, or ended by an exception"
+
+
+class Party(Generic[S, R]):
+    """One party of one session."""
+
+    def __init__(
+        self,
+        definition: Definition[S, R],
+        setup: S,
+        me: int,
+        *,
+        session_id: bytes,
+        rng: Rng | None = None,
+        listener: Listener = silent,
+        _seed: bytes | None = None,
+    ) -> None:
+        """Create the party; nothing is sent before ``start``.
+
+        Args:
+            session_id: 32 bytes that name the session, the same for all its parties, never used
+                again. No secret is at stake if one repeats, every party adds randomness of its
+                own; but messages of the earlier session may then be mistaken for ones of this.
+
+        Raises:
+            UsageError: the session id has the wrong length, the set-up makes no sense, or ``me``
+                takes no part.
+        """
+        if len(session_id) != SESSION_ID_BYTES:
+            raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
+        self.definition = definition
+        self.setup = setup
+        self.me = PartyId(me)
+        self.session_id = session_id
+        self.listener = listener
+        self.outcome: Done[R] | Aborted | None = None
+        """How the run ended, or None while it goes on."""
+        self.phase = Phase.NOT_STARTED
+        self.keep: Any = None
+        """State kept from the last round; secrets in it do not show in its repr."""
+        self.inbox = Inbox()
+
+        # Fixed for the session.
+        rng = rng or SystemRng()
+        self.reproducible = rng.reproducible
+        definition.check(setup, self.me)
+        self._roles = definition.roles(setup)
+        if self.me not in self._roles["all"]:
+            raise UsageError(f"party {me} takes no part in this {definition.name} session")
+        self._seed = _seed or hedged_seed(
+            rng.bytes(SEED_BYTES), definition, self.me, session_id, *definition.hedge(setup)
+        )
+        self._root = Drbg(self._seed)
+        self._wire = definition.wire(setup)
+        self._kinds = definition.kinds()
+        self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
+        """Of each kind: from whom it comes to this party."""
+        self._initial_secrets = definition.pair_secrets(setup)
+        self._view: View[S] = View(
+            setup, self.me, session_id, self._root, self._roles, self._wire, self._step
+        )
+
+        # What changes, besides the four above.
+        self._started = False
+        """Whether the first round has run."""
+        self._position = 0
+        """Of the round that runs next."""
+        self._received = b""
+        """Digest of all that rounds were given."""
+        self._pair_secrets: dict[PartyId, bytes] = dict(self._initial_secrets)
+        """Those in force."""
+        self._authenticated: set[PartyId] = set(self._pair_secrets)
+        """Peers that seal everything: from the start, or once they sent something sealed."""
+        self._log: list[tuple[PartyId, bytes]] = []
+        """What was taken, or came before the start: a snapshot replays it."""
+        self._unopened: list[tuple[PartyId, bytes]] = []
+        """What may open once the parties have agreed on secrets."""
+        self._unproven: set[PartyId] = set()
+        """Peers of whom a message opened early, until something comes, or is given to a round, that
+        they have sealed with what the two parties alone share: no check names them."""
+        self._forged: set[PartyId] = set()
+        self._gave_up: dict[PartyId, str] = {}
+        """As ``Waiting`` reports them; ``_forged`` is its ``unopened``."""
+
+    # ------------------------------------------------------------------ what one may look at
+
+    @property
+    def participants(self) -> tuple[PartyId, ...]:
+        """Everyone who takes part in the session, this party included."""
+        return self._roles["all"]
+
+    @property
+    def share(self) -> KeyShare | None:
+        """The key share that the session began with; None where it uses none. SECRET."""
+        share: KeyShare | None = getattr(self.setup, "share", None)
+        return share
+
+    @property
+    def wire(self) -> WireContext:
+        """What messages of this session are encoded and decoded with. Public data."""
+        return self._wire
+
+    @property
+    def pair_secrets(self) -> Mapping[PartyId, bytes]:
+        """The end-to-end secrets in force now, by peer.
+
+        SECRET: whoever has one reads and forges what the two parties say to each other.
+        """
+        return MappingProxyType(self._pair_secrets)
+
+    # ------------------------------------------------------------------ the three verbs
+
+    def start(self) -> list[Output[R]]:
+        """Run the first round.
+
+        Raises:
+            UsageError: the party has already started; or the first round does not run, and the
+                party is over.
+        """
+        if self.phase is not Phase.NOT_STARTED:
+            raise UsageError("this party has already started")
+        try:
+            return self._start()
+        except BaseException:
+            self._end()
+            raise
+
+    def _start(self) -> list[Output[R]]:
+        self.listener(PartyStarted(self.me, self.definition.name, self.reproducible))
+        to_agree = any(not sends.sealed for _, sends in self._kinds)
+        self.phase = Phase.AGREEING if to_agree else Phase.SEALED
+        outputs = self._advance()
+        early, self._log = self._log, []
+        for sender, data in early:
+            outputs += self.receive(sender, data)
+        return outputs
+
+    def receive(self, sender: int, data: bytes) -> list[Output[R]]:
+        """Take one message from the transport.
+
+        Args:
+            sender: who the transport says it is from.
+            data: an envelope.
+
+        Returns:
+            What to do next; empty if the message changes nothing yet. Late, duplicate, foreign and
+            forged messages are ignored, early ones kept (before ``start``, too).
+        """
+        if self.phase is Phase.OVER:
+            return self._ignore(sender, Ignored.OVER, data)
+        try:
+            envelope = Envelope.decode(data)
+        except InvalidEncoding:
+            return self._ignore(sender, Ignored.NO_ENVELOPE, data)
+        if len(data) > self.definition.largest:
+            return self._ignore(sender, Ignored.TOO_LARGE, data)
+        if why := self._foreign(PartyId(sender), envelope):
+            return self._ignore(sender, why, data)
+        if self.phase is Phase.NOT_STARTED:
+            self._keep(self._log, envelope.sender, data)
+            return []
+        outputs: list[Output[R]] = []
+        try:
+            if self._guarded(envelope, data, outputs):
+                outputs += self._advance()
+        except BaseException:
+            self._end()
+            raise
+        return outputs
+
+    def _end(self) -> None:
+        """End the party with an exception of a round or a listener: half of a step may be done, and
+        a round that ran twice could use its nonces twice."""
+        self.phase = Phase.OVER
+        self._unopened.clear()
+
+    def kind_of(self, data: bytes) -> str:
+        """The kind of message that an envelope claims to hold; empty if there is no such kind."""
+        number = data[2] if len(data) >= HEADER_BYTES else 0
+        if number == ABORT_KIND:
+            return AbortNotice.__name__
+        return self._kinds[number - 1][1].kind if 1 <= number <= len(self._kinds) else ""
+
+    def waiting(self) -> Waiting | None:
+        """For whom the party waits, or None if it is done, aborted or not started."""
+        if self.phase in (Phase.NOT_STARTED, Phase.OVER):
+            return None
+        round_ = self._current
+        missing = {kind.__name__: who for kind in round_.needs if (who := self._missing(kind))}
+        return Waiting(
+            round_.number, round_.name, missing, frozenset(self._forged), dict(self._gave_up)
+        )
+
+    # ------------------------------------------------------------------ pause and resume
+
+    def snapshot(self) -> bytes:
+        """Everything needed to go on later, elsewhere.
+
+        Secret (it holds the set-up and the seed). Two runs from one point that receive different
+        messages give the key away, just as a nonce used twice does. So whoever stores snapshots
+        must, after every ``start`` and ``receive``, replace the stored one *before* delivering any
+        output, and take it out of the store when resuming it.
+        """
+        setup = self.setup.encode(NO_CONTEXT)
+        parts = [
+            bytes([WIRE_VERSION, self.definition.number, self._started, self._refused()]),
+            self.me.to_bytes(2, "big"),
+            self.session_id,
+            self._seed,
+            len(setup).to_bytes(4, "big"),
+            setup,
+            (len(self._log) + len(self._unopened)).to_bytes(4, "big"),
+        ]
+        for sender, data in self._log + self._unopened:
+            parts += [sender.to_bytes(2, "big"), len(data).to_bytes(4, "big"), data]
+        content = b"".join(parts)
+        return content + tagged_hash(Tag.STORED, content)
+
+    @classmethod
+    def resume(
+        cls,
+        definition: Definition[S, R],
+        data: bytes,
+        *,
+        share: KeyShare | None = None,
+        listener: Listener = silent,
+    ) -> tuple[Party[S, R], list[Output[R]]]:
+        """Rebuild a party from its snapshot.
+
+        Args:
+            share: the key share as it is stored *now*, for protocols that use state of it which
+                other sessions may have discarded since (``ecdsa``). What was done is replayed as
+                it was; what was discarded is not used again.
+
+        Returns:
+            The party, and everything it has put out so far: deliver it again if in doubt whether
+            it arrived; receivers ignore duplicates.
+
+        Raises:
+            InvalidEncoding: not a snapshot of this protocol.
+            UsageError: the protocol needs the share, and it is missing or another.
+        """
+        content, checksum = data[:-32], data[-32:]
+        if tagged_hash(Tag.STORED, content) != checksum:
+            raise InvalidEncoding("checksum differs: the snapshot is damaged")
+        reader = Reader(content)
+        version, number, started, refused = reader.take(4)
+        if version != WIRE_VERSION or number != definition.number or max(started, refused) > 1:
+            raise InvalidEncoding("not a snapshot of this protocol and version")
+        me = reader.number(2)
+        session_id = reader.take(SESSION_ID_BYTES)
+        seed = reader.take(SEED_BYTES)
+        setup = definition.setup.decode(reader.take(reader.number(4)), NO_CONTEXT)
+        log = [
+            (PartyId(reader.number(2)), reader.take(reader.number(4)))
+            for _ in range(reader.number(4))
+        ]
+        reader.finish()
+        setup = definition.adapt(setup, share)
+        try:
+            party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
+        except UsageError as error:
+            raise InvalidEncoding(f"snapshot: {error}") from error
+        party._view.recall = not refused
+        outputs = party.start() if started else []
+        for sender, message in log:
+            outputs += party.receive(sender, message)
+        party._view.recall = None
+        return party, outputs
+
+    def _refused(self) -> bool:
+        """Whether state outside the session ended it; a replay cannot find that out by itself."""
+        outcome = self.outcome
+        return (
+            isinstance(outcome, Aborted)
+            and outcome.reason is Reason.SETUP_DISCARDED
+            and outcome.reported_by is None
+        )
+
+    @property
+    def _current(self) -> Round:
+        return self.definition.rounds[self._position]
+
+    # ------------------------------------------------------------------ acceptance
+
+    def _foreign(self, sender: PartyId, envelope: Envelope) -> Ignored | None:
+        """Why a message is not for this session, or None. Cheap checks only."""
+        if envelope.sender != sender:
+            return Ignored.ANOTHER_SENDER
+        if envelope.session_id != self.session_id or envelope.protocol != self.definition.number:
+            return Ignored.ANOTHER_SESSION
+        if envelope.receiver != self.me or sender == self.me or sender not in self._roles["all"]:
+            return Ignored.NOT_PARTICIPANTS
+        if envelope.kind == ABORT_KIND:
+            if sender in self._authenticated and not envelope.sealed:
+                return Ignored.SEALING
+            return None
+        if not 1 <= envelope.kind <= len(self._kinds):
+            return Ignored.UNKNOWN_KIND
+        sends = self._kinds[envelope.kind - 1][1]
+        if envelope.sealed != self._seals(sends, sender):
+            return Ignored.SEALING
+        if sender not in self._roles[sends.senders] or self.me not in self._roles[sends.receivers]:
+            return Ignored.WRONG_WAY
+        return None
+
+    def _guarded(self, envelope: Envelope, data: bytes, outputs: list[Output[R]]) -> bool:
+        """Accept one message; False if that ended the run."""
+        try:
+            self._accept(envelope, data)
+        except CheckFailed as failed:
+            outputs += self._abort(failed, OnReceipt(envelope.sender, self.kind_of(data)))
+            return False
+        return True
+
+    def _accept(self, envelope: Envelope, data: bytes) -> None:
+        """Take a message; ``data`` is the envelope as it came."""
+        sender, payload, early = envelope.sender, envelope.body, None
+        if envelope.sealed:
+            opened = self._open(sender, envelope)
+            if opened is not None:
+                self._unproven.discard(sender)
+                self._authenticated.add(sender)
+            else:
+                opened = early = self._open_early(sender, envelope)
+            if opened is None and self._may_open_later(envelope):
+                self._keep(self._unopened, sender, data)
+                return
+            if opened is None:
+                self._forged.add(sender)
+                self._ignore(sender, Ignored.DOES_NOT_OPEN, data)
+                return
+            payload = opened
+        if envelope.kind == ABORT_KIND:
+            if sender in self._gave_up:
+                self._ignore(sender, Ignored.DUPLICATE, data)
+                return
+            self._log.append((sender, data))
+            self._accept_notice(sender, payload)
+            return
+        round_, sends = self._kinds[envelope.kind - 1]
+        seen = self.inbox.payloads.setdefault(sends.message, {})
+        if seen.get(sender) == payload:
+            self._ignore(sender, Ignored.DUPLICATE, data)
+            return
+        current = self._current
+        late = self.phase is Phase.PREPARED or round_.number < current.number - 1
+        if sender in seen and late:
+            self._ignore(sender, Ignored.LATE_VARIANT, data)
+            return
+        self._log.append((sender, data))
+        if early is not None:
+            self._unproven.add(sender)
+        if sender in seen:
+            # Not proof of bad will: a peer that lost its state and began anew does the same.
+            raise CheckFailed(
+                Reason.CONFLICTING_MESSAGE,
+                suspects={sender},
+                detail=f"{sends.kind} of round {round_.number}",
+                evidence=[Evidence(sender, sends.kind, payload)],
+            )
+        seen[sender] = payload
+        try:
+            message = sends.message.decode(payload, self._wire)
+        except InvalidEncoding as error:
+            raise CheckFailed(
+                Reason.MALFORMED_MESSAGE, {sender}, detail=f"{sends.kind}: {error}"
+            ) from None
+        self.inbox.values.setdefault(sends.message, {})[sender] = message
+        if self.listener is not silent:
+            self.listener(
+                MessageReceived(
+                    sender,
+                    self.me,
+                    self.definition.name,
+                    round_.number,
+                    sends.kind,
+                    len(data),
+                    early=sends.message not in current.needs,
+                )
+            )
+
+    def _open(self, sender: PartyId, envelope: Envelope) -> bytes | None:
+        """The payload, if the right secret shared with the sender opens it.
+
+        ===================  ===============================  =================================
+        message              while the parties agree          afterwards
+        ===================  ===============================  =================================
+        always sealed        none does: kept                  the secret in force
+        sealed if it can be  the initial secret               the one in force, or the initial
+        notice of an abort   the initial secret; else: kept   the one in force, or the initial
+        ===================  ===============================  =================================
+
+        Signers have their secrets from the start: the initial ones are in force. A message of the
+        first round may have been sealed by a peer that did not have its share yet, too.
+        """
+        if envelope.kind == ABORT_KIND or not self._kinds[envelope.kind - 1][1].sealed:
+            usable = [self._pair_secrets, self._initial_secrets]
+        else:
+            usable = [] if self.phase is Phase.AGREEING else [self._pair_secrets]
+        for secrets in usable:
+            if sender in secrets:
+                opened = unseal(secrets[sender], envelope)
+                if opened is not None:
+                    return opened
+        return None
+
+    def _open_early(self, sender: PartyId, envelope: Envelope) -> bytes | None:
+        """As ``_open``, with what the sender had before it had its share."""
+        first = self.definition.rounds[0]
+        if envelope.kind != ABORT_KIND and self._kinds[envelope.kind - 1][0] is first:
+            secrets = self.definition.early_secrets(self.setup)
+            if sender in secrets:
+                return unseal(secrets[sender], envelope)
+        return None
+
+    def _may_open_later(self, envelope: Envelope) -> bool:
+        """Whether it may be sealed with a secret that the parties are still to agree on."""
+        always = envelope.kind == ABORT_KIND or self._kinds[envelope.kind - 1][1].sealed
+        return always and self.phase is Phase.AGREEING
+
+    def _keep(self, kept: list[tuple[PartyId, bytes]], sender: PartyId, data: bytes) -> None:
+        """Keep for later what cannot be judged yet, once and up to a limit."""
+        alike = [d for s, d in kept if s == sender and self.kind_of(d) == self.kind_of(data)]
+        if data in alike:
+            self._ignore(sender, Ignored.DUPLICATE, data)
+        elif len(alike) == MAX_UNOPENED:
+            self._ignore(sender, Ignored.TOO_MANY, data)
+        else:
+            kept.append((sender, data))
+
+    def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
+        try:
+            reason = AbortNotice.decode(payload, self._wire).reason
+        except InvalidEncoding as error:
+            if self.phase is Phase.PREPARED:
+                self._gave_up[sender] = "an unknown reason"
+                return
+            raise CheckFailed(
+                Reason.MALFORMED_MESSAGE,
+                {sender},
+                detail=f"AbortNotice: {error}",
+                evidence=[Evidence(sender, AbortNotice.__name__, payload)],
+            ) from None
+        known = reason in Reason.__members__ or reason == GIVEN_UP
+        said = reason if known else "an unknown reason"
+        if self.phase is Phase.PREPARED:
+            # Another party may already be done: only confirmations decide now.
+            self._gave_up[sender] = said
+            return
+        raise CheckFailed(
+            Reason.PEER_ABORTED,
+            about={sender},
+            detail=f"party {sender} reports {said}",
+            reported_by=sender,
+        )
+
+    # ------------------------------------------------------------------ rounds
+
+    def _senders_to_me(self, sends: Sends) -> frozenset[PartyId]:
+        if self.me not in self._roles[sends.receivers]:
+            return frozenset()
+        return frozenset(self._roles[sends.senders]) - {self.me}
+
+    def _missing(self, kind: type[Message]) -> frozenset[PartyId]:
+        return self._senders[kind] - self.inbox.values.get(kind, {}).keys()
+
+    def _advance(self) -> list[Output[R]]:
+        """Run every round whose messages are all there, opening kept ones as secrets appear."""
+        outputs: list[Output[R]] = []
+        while self.phase is not Phase.OVER:
+            round_ = self._current
+            if not any(map(self._missing, round_.needs)):
+                self._run(round_, outputs)
+            elif self._unopened and self.phase is not Phase.AGREEING:
+                _, data = self._unopened.pop(0)
+                self._guarded(Envelope.decode(data), data, outputs)
+            else:
+                break
+        return outputs
+
+    def _run(self, round_: Round, outputs: list[Output[R]]) -> None:
+        """Run one round and put out what it sends."""
+        self._absorb(round_)
+        self._prove(round_)
+        self._view.rng = round_rng(self._root, round_, self._received)
+        try:
+            with self._step(round_.name):
+                turn = round_.run(self._view, self.keep, self.inbox)
+        except CheckFailed as failed:
+            self._started = True
+            outputs += self._abort(failed, round_.where)
+            return
+        self._started = True
+        self.keep = turn.keep
+        if turn.pair_secrets:
+            self._pair_secrets.update(turn.pair_secrets)
+            self.phase = Phase.SEALED
+        if turn.phase_one_over:
+            self.phase = Phase.PREPARED
+        if turn.prepared is not None:
+            outputs.append(Prepared(turn.prepared))
+        outputs += self._send(round_, turn)
+        if self._position + 1 == len(self.definition.rounds):
+            self.phase, self.outcome = Phase.OVER, Done(turn.result)
+            outputs.append(self.outcome)
+            self.listener(PartyDone(self.me, self.definition.name))
+        else:
+            self._position += 1
+
+    def _absorb(self, round_: Round) -> None:
+        """Add what a round is given to the digest of all that rounds were given."""
+        parts = [self._received]
+        for kind in round_.needs:
+            payloads = self.inbox.payloads.get(kind, {})
+            for j in sorted(payloads):
+                parts += [kind.__name__.encode(), u32(j), payloads[j]]
+        self._received = tagged_hash(Tag.RECEIVED, *parts)
+
+    def _prove(self, round_: Round) -> None:
+        """See who has sealed what a round is given; a first message may have come after the rest.
+
+        Such a round first compares what its sender and this party take the first messages to be.
+        """
+        first = {sends.message for sends in self.definition.rounds[0].sends}
+        for kind in round_.needs:
+            if kind not in first:
+                self._unproven -= self._senders[kind]
+
+    def _seals(self, sends: Sends, peer: PartyId) -> bool:
+        """Whether messages of that kind to or from the peer are sealed."""
+        return sends.sealed or peer in self._initial_secrets
+
+    def _send(self, round_: Round, turn: Turn) -> list[Output[R]]:
+        outputs: list[Output[R]] = []
+        for number, (of, sends) in enumerate(self._kinds, start=1):
+            if of is not round_ or self.me not in self._roles[sends.senders]:
+                continue
+            said: bytes | None = None
+            if sends.delivery is Delivery.BROADCAST:
+                if not isinstance(turn.broadcast, sends.message):
+                    raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
+                self.inbox.own[sends.message] = (self.me, turn.broadcast)
+                said = turn.broadcast.encode(self._wire)
+            kind = sends.kind
+            for j in self._roles[sends.receivers]:
+                if j == self.me:
+                    continue
+                payload = turn.direct[j].encode(self._wire) if said is None else said
+                data = self._pack(number, j, payload, sealed=self._seals(sends, j))
+                outputs.append(Send(j, data, kind, round_.number))
+                if self.listener is not silent:
+                    self.listener(
+                        MessageSent(
+                            self.me, j, self.definition.name, round_.number, kind, len(data)
+                        )
+                    )
+        return outputs
+
+    def _pack(self, kind: int, to: PartyId, payload: bytes, *, sealed: bool) -> bytes:
+        envelope = Envelope(
+            self.definition.number, kind, sealed, self.me, to, self.session_id, payload
+        )
+        if sealed:
+            envelope = seal(self._pair_secrets[to], envelope, payload, self._view.rng)
+        return envelope.encode()
+
+    # ------------------------------------------------------------------ endings and events
+
+    def _abort(self, failed: CheckFailed, where: Where) -> list[Output[R]]:
+        # What opened early may be from others who have that secret, and no share.
+        culprits, suspects = failed.culprits - self._unproven, failed.suspects - self._unproven
+        about = failed.about | ((failed.culprits | failed.suspects) & self._unproven)
+        named = culprits | suspects
+        evidence = tuple(
+            Evidence(sender, kind.__name__, payload)
+            for kind, payloads in self.inbox.payloads.items()
+            for sender, payload in payloads.items()
+            if sender in named
+        )
+        aborted = Aborted(
+            failed.reason,
+            where,
+            culprits,
+            suspects - {self.me},
+            about - {self.me},
+            failed.detail,
+            evidence + tuple(each for each in failed.evidence if each.sender in named),
+            unsealed=not culprits <= self._authenticated,
+            prepared=self.phase is Phase.PREPARED,
+            reported_by=failed.reported_by,
+        )
+        self.phase, self.outcome = Phase.OVER, aborted
+        # First of all: whoever drives this party must act on the consequence before anyone hears.
+        outputs: list[Output[R]] = [aborted]
+        self._unopened.clear()
+        notice = AbortNotice(failed.reason.name).encode(self._wire)
+        self._view.rng = self._root.fork(f"abort {failed.reason.name}")
+        for j in self._view.others():
+            data = self._pack(ABORT_KIND, j, notice, sealed=j in self._pair_secrets)
+            outputs.append(Send(j, data, AbortNotice.__name__, 0))
+        self.listener(PartyAborted(self.me, self.definition.name, aborted))
+        return outputs
+
+    def _ignore(self, sender: int, why: Ignored, data: bytes) -> list[Output[R]]:
+        protocol, kind = self.definition.name, self.kind_of(data)
+        self.listener(MessageIgnored(sender, self.me, protocol, kind, why, len(data)))
+        return []
+
+    def _step(self, name: str) -> AbstractContextManager[None]:
+        return _UNTOLD if self.listener is silent else self._told(name)
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[None]:
+        number = self.definition.rounds[self._position].number
+        self.listener(StepStarted(self.me, self.definition.name, number, name))
+        try:
+            yield
+        finally:
+            self.listener(StepFinished(self.me, self.definition.name, number, name))
+
+    def __repr__(self) -> str:
+        state = self.outcome or self.waiting() or "not started"
+        return f"Party<{self.definition.name}, {self.me}, {state}>"

@@ -1,0 +1,144 @@
+"""Run the parties of one session in memory: stepped by hand, or to the end.
+
+No latency, no loss: messages wait in a list until they are delivered, in the order you choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from mpcsim.errors import Aborted, UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocols.engine import Done, Output, Prepared, Send, Waiting
+
+R = TypeVar("R")
+
+
+class Participant(Protocol[R]):
+    """What a run needs of a party; a ``Party``, or something that behaves like one."""
+
+    @property
+    def me(self) -> PartyId: ...
+    @property
+    def outcome(self) -> Done[R] | Aborted | None: ...
+    def start(self) -> list[Output[R]]: ...
+    def receive(self, sender: int, data: bytes) -> list[Output[R]]: ...
+    def waiting(self) -> Waiting | None: ...
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """A message on its way."""
+
+    sender: PartyId
+    send: Send
+    depth: int
+    """Sequential message delays up to its arrival: one more than those before it was sent."""
+
+    def __str__(self) -> str:
+        return (
+            f"round {self.send.round}: {self.send.kind} from party {self.sender} to party "
+            f"{self.send.to}, {len(self.send.data)} bytes"
+        )
+
+
+Schedule = Callable[[Sequence[InFlight]], int]
+"""Picks the next message to deliver, as an index into those in flight."""
+
+
+def in_order(messages: Sequence[InFlight]) -> int:
+    """Deliver in the order of sending."""
+    return 0
+
+
+class LocalRun(Generic[R]):
+    """The parties of one session and the messages between them."""
+
+    def __init__(self, parties: Iterable[Participant[R]]) -> None:
+        self.parties: dict[PartyId, Participant[R]] = {party.me: party for party in parties}
+        if not self.parties:
+            raise UsageError("a run needs at least one party")
+        self.in_flight: list[InFlight] = []
+        self.prepared: dict[PartyId, R] = {}
+        """Results of phase one, for two-phase protocols."""
+        self.delivered = 0
+        self.depth: dict[PartyId, int] = dict.fromkeys(self.parties, 0)
+        """Sequential message delays behind each party's present state."""
+
+    def start(self) -> None:
+        """Start every party."""
+        for party in self.parties.values():
+            self._take(party.me, party.start())
+
+    def deliver(self, index: int = 0) -> InFlight:
+        """Deliver one message in flight (the oldest by default) and return it.
+
+        Raises:
+            UsageError: there is no such message.
+        """
+        if not 0 <= index < len(self.in_flight):
+            raise UsageError(f"no message number {index}; {len(self.in_flight)} in flight")
+        message = self.in_flight.pop(index)
+        receiver = self.parties.get(message.send.to)
+        if receiver is not None:
+            self.depth[receiver.me] = max(self.depth[receiver.me], message.depth)
+            self._take(receiver.me, receiver.receive(message.sender, message.send.data))
+        self.delivered += 1
+        return message
+
+    def rejoin(self, party: Participant[R], outputs: list[Output[R]]) -> None:
+        """Put a party resumed from its snapshot in the place of the one that crashed.
+
+        Args:
+            outputs: what ``Party.resume`` returned; it is in flight again.
+        """
+        self.parties[party.me] = party
+        self._take(party.me, outputs)
+
+    def finish(self, schedule: Schedule = in_order) -> dict[PartyId, Done[R] | Aborted | Waiting]:
+        """Deliver until nothing is in flight, and say how every party stands."""
+        while self.in_flight:
+            self.deliver(schedule(self.in_flight))
+        return self.outcomes()
+
+    def outcomes(self) -> dict[PartyId, Done[R] | Aborted | Waiting]:
+        """Done, aborted, or waiting for whom."""
+        found: dict[PartyId, Done[R] | Aborted | Waiting] = {}
+        for i, party in self.parties.items():
+            state = party.outcome or party.waiting()
+            if state is None:
+                raise UsageError(f"party {i} has not started")
+            found[i] = state
+        return found
+
+    def _take(self, sender: PartyId, outputs: list[Output[R]]) -> None:
+        for output in outputs:
+            if isinstance(output, Send):
+                self.in_flight.append(InFlight(sender, output, self.depth[sender] + 1))
+            elif isinstance(output, Prepared):
+                self.prepared[sender] = output.result
+
+
+def run(
+    parties: Iterable[Participant[R]], schedule: Schedule = in_order
+) -> dict[PartyId, Done[R] | Aborted | Waiting]:
+    """Start the parties and deliver until nothing is in flight."""
+    local = LocalRun(parties)
+    local.start()
+    return local.finish(schedule)
+
+
+def results(outcomes: Mapping[PartyId, Done[R] | Aborted | Waiting]) -> dict[PartyId, R]:
+    """The results of a run in which everyone finished.
+
+    Raises:
+        UsageError: somebody aborted or waits; the text says who and why.
+    """
+    found: dict[PartyId, R] = {}
+    for i, outcome in outcomes.items():
+        if not isinstance(outcome, Done):
+            raise UsageError(f"party {i}: {outcome}")
+        found[i] = outcome.result
+    return found

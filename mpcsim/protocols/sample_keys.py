@@ -1,0 +1,92 @@
+"""Real key shares and presignatures to test, attack and show with: made by real sessions, kept for
+the whole process, and the same in every process and on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.ids import PartyId
+from mpcsim.protocols import dkg, presign
+from mpcsim.protocols.key_share import Guard, KeyShare
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.presign import Presignature
+from mpcsim.protocols.presign.presignature import Use
+
+__all__ = ["as_loaded", "keys", "presignatures", "session_id", "unused"]
+
+
+def session_id(label: str) -> bytes:
+    """32 bytes that name a session."""
+    return tagged_hash(Tag.SESSION, b"sample", label.encode())
+
+
+def keys(curve: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeyShare]:
+    """The shares of a (t, n) key, by holder 1, 2, ...: as if just loaded.
+
+    The key generation takes milliseconds on ed25519, and tens of milliseconds a party on secp256k1;
+    it is done once. REPRODUCIBLE: whoever knows these arguments knows the key.
+
+    Args:
+        name: another name gives another key.
+    """
+    made = _made(curve, t, n, name)
+    return {i: as_loaded(share) for i, share in made.items()}
+
+
+def as_loaded(share: KeyShare) -> KeyShare:
+    """The share without what one session has discarded: the next test still has it."""
+    return replace(share, guard=Guard())
+
+
+@cache
+def _made(curve: str, t: int, n: int, name: str) -> Mapping[PartyId, KeyShare]:
+    parties = tuple(range(1, n + 1))
+    agreed = dkg.setup(curve, t, parties)
+    label = f"key {name}, {curve}, {t} of {n}"
+    return results(
+        run(
+            dkg.party(agreed, i, session_id=session_id(label), rng=SeededRng(f"{label}, {i}"))
+            for i in parties
+        )
+    )
+
+
+def presignatures(
+    t: int, n: int, signers: tuple[int, ...], count: int = 1, name: str = ""
+) -> dict[int, tuple[Presignature, ...]]:
+    """Every signer's parts of presignatures with the (t, n) key, as if just loaded.
+
+    REPRODUCIBLE: whoever knows these arguments knows the nonces, and with a signature the key.
+
+    Args:
+        name: another name gives others.
+    """
+    made = _presigned(t, n, signers, count, name)
+    return {i: tuple(map(unused, parts)) for i, parts in made.items()}
+
+
+def unused(presignature: Presignature) -> Presignature:
+    """The presignature as if no session had used it: the next test still has it."""
+    return replace(presignature, use=Use())
+
+
+@cache
+def _presigned(
+    t: int, n: int, signers: tuple[int, ...], count: int, name: str
+) -> Mapping[PartyId, tuple[Presignature, ...]]:
+    shares = keys("secp256k1", t, n)
+    label = f"presignatures {name}, {t} of {n}, {signers}, {count}"
+    return results(
+        run(
+            presign.party(
+                presign.setup(shares[i], signers, count),
+                session_id=session_id(label),
+                rng=SeededRng(f"{label}, {i}"),
+            )
+            for i in signers
+        )
+    )

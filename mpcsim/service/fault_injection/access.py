@@ -1,0 +1,64 @@
+"""Where the switches of a service are, and the token that opens them: a file in its data folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mpcsim.errors import UsageError
+from mpcsim.service.operations.data_folder import open_beside, remove_unfinished
+
+FILE: Final = "control.json"
+
+
+@dataclass(frozen=True)
+class Access:
+    """To the switches."""
+
+    address: str
+    token: str = field(repr=False)
+
+
+@contextmanager
+def written(data: Path, access: Access) -> Iterator[None]:
+    """In the block it is there, whole, for its owner only.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    path = data / FILE
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        remove_unfinished(path)
+        opened, new = open_beside(path)
+        with open(opened, "w") as file:
+            json.dump(asdict(access), file)
+        new.rename(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def read(data: Path) -> Access:
+    """Of the service that keeps its data in a folder.
+
+    Raises:
+        UsageError: there is none.
+    """
+    path = data / FILE
+    try:
+        return Access(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise UsageError(
+            f"no service that runs with --control keeps its data in {data} (--data names another "
+            "folder)"
+        ) from None
+    except (OSError, ValueError, TypeError):
+        raise UsageError(f"{path}: it cannot be read, or is damaged") from None

@@ -1,0 +1,278 @@
+"""Whether the three stores fit together: looked at before the first request.
+
+``gateway.sqlite`` (the registry), ``operator.sqlite`` and ``institution.sqlite`` belong together,
+but files are lost, and restored from backups of different days. What is found at the start:
+
+    ======================= ======================================= ================================
+    What is wrong           How it is seen                          What happens
+    ======================= ======================================= ================================
+    damaged, truncated      SQLite's own check                      no start
+    of another deployment   another deployment's name in it         no start
+    another store's file    another role in it                      no start
+    missing or empty        no users or shares, while others have   ERROR; the keys without shares
+                            some                                    cannot be used; none is made if
+                                                                    one MPC node's file alone is it
+    registry older, users   a newer record of the key that both MPC WARNING; **the registry follows
+    known to it             nodes have signed, at both of them      the record**; the key works
+    both others older, key  a vote of one MPC node alone            WARNING; the voted share stays
+    just made; or a session                                         until the key is next generated
+    that was cut off                                                or recovered
+    damaged record of a key its signatures do not verify, when the  WARNING; the registry takes the
+    in the registry         key is first used                       MPC nodes'; the key works
+    registry older, user    shares of a user it does not have       ERROR; these keys cannot be used
+    unknown to it
+    one MPC node older      its share of a key is of fewer          ERROR; these keys cannot be
+                            recoveries than registered, or missing  used. After ``mpcsim restore``
+                                                                    the share that was replaced goes
+    one MPC node newer,     what the other holds is older, or       ERROR; these keys cannot be used
+    the other two older     missing; nobody follows one node alone
+    both MPC nodes older    as for one                              ERROR; these keys cannot be used
+    ======================= ======================================= ================================
+
+Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
+which file, for how many keys and users, and what to do: stop the service, put the right backup
+back (``mpcsim restore``; of a mere file, remove ``FILE-wal`` and ``FILE-shm`` first if they are
+there), start. With the right files back everything works as before. Other keys work.
+
+No start means one sentence and exit; nothing but a missing file has been made by then.
+
+An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
+what has been replaced or suspended since (``mpcsim.service.mpc_node.testimonies``); here that is done at
+once for keys that do not simply fit. ``mpcsim doctor`` says of every key, at any time, what fits
+(``diagnosis``).
+
+What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
+share comes back that had been suspended, or multiplication state that had been discarded, since.
+Recover the keys of which this may be true. A suspension that the lost store alone knew of is lost
+with it: the others are told of each at once, but may have been out of reach. A log of key events
+that is older than the other node has seen it is shown by ``mpcsim events``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.service.gateway.registry import RegisteredKey, Registry
+from mpcsim.service.rpc.database import REGISTRY, file_of
+from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, Holding
+from mpcsim.sim.rich_display import counted
+
+LOG = logging.getLogger(__name__)
+
+EXAMPLES: Final = 3
+"""Keys named in a line of the log."""
+
+# What an MPC node may hold in place of the share that is wanted.
+NO_SHARE: Final = "no share of this key"
+OLDER: Final = "an older share of this key"
+NEWER: Final = "a newer share of this key"
+ANOTHER: Final = "another share of this key"
+ANOTHER_KEY: Final = "a share of another key"
+MISSING: Final = " (the file was missing or empty)"
+
+At = tuple[str, str]
+"""User and curve."""
+
+
+# ---------------------------------------------------------------------- what they hold
+
+
+@dataclass
+class Key:
+    """What is known of a user's key on a curve."""
+
+    registered: RegisteredKey | None = None
+    held: dict[PartyId, list[Holding]] = field(
+        default_factory=lambda: {party: [] for party in MPC_NODES}
+    )
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why a key cannot be used, and which files are at fault."""
+
+    text: str
+    files: tuple[str, ...]
+    older: bool = True
+    """Whether it is that some are older than others."""
+
+
+class Fit:
+    """What was found: which keys must be looked at, and what came of that."""
+
+    def __init__(self, keys: dict[At, Key], users: AbstractSet[str]) -> None:
+        self._keys = keys
+        self._empty = {p for p in MPC_NODES if not any(key.held[p] for key in keys.values())}
+        self._misfits: dict[Misfit, list[At]] = defaultdict(list)
+        self._followed: list[At] = []
+        self._alone: list[At] = []
+        self.odd: list[At] = []
+        """Keys whose shares are not simply those that are registered, in force at both MPC nodes
+        and alone there."""
+        for at, key in keys.items():
+            if at[0] in users:
+                if not _in_line(key):
+                    self.odd.append(at)
+            elif any(map(_counting, key.held.values())):
+                self._misfits[_unknown_user(key, bool(users))].append(at)
+
+    def resolved(self, at: At, registered: RegisteredKey | None, fits: bool, alone: bool) -> None:
+        """What came of an odd key.
+
+        Args:
+            registered: as the registry knows it now.
+            fits: whether both MPC nodes hold its shares.
+            alone: whether one of them has voted for newer ones, and the other has not.
+        """
+        key = self._keys[at]
+        before, key.registered = key.registered, registered
+        # The registry hears of a key before the nodes: of what was active, it has known before.
+        if registered is not None and (before is None or before.key_id != registered.key_id):
+            active = filter(None, map(_active, key.held.values()))
+            if any(present.key_id == registered.key_id for present in active):
+                self._followed.append(at)
+        if not fits:
+            self._misfits[misfit(key, self._empty)].append(at)
+        elif alone:
+            self._alone.append(at)
+
+    def report(self) -> None:
+        """Log what does not fit."""
+        for found, places in self._misfits.items():
+            LOG.error(
+                "%s: %s cannot be used: %s. Nothing is dropped: stop the service and put the right "
+                "%s back (mpcsim restore). %s",
+                ", ".join(found.files),
+                _how_many(places),
+                found.text,
+                "file" if len(found.files) == 1 else "files",
+                _examples(places),
+            )
+        if self._alone:
+            LOG.warning(
+                "one MPC node alone has voted for newer shares of %s: a session that was cut off, "
+                "or the other stores are older. If so, put the right files back before these are "
+                "generated or recovered. %s",
+                _how_many(self._alone),
+                _examples(self._alone),
+            )
+        if self._followed:
+            LOG.warning(
+                "%s: older than the MPC nodes' stores, which have newer records of %s; it follows "
+                "them. %s",
+                file_of(REGISTRY),
+                _how_many(self._followed),
+                _examples(self._followed),
+            )
+
+
+def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> Fit:
+    """Compare the registry with what the MPC nodes hold.
+
+    It changes nothing, and looks at no share.
+    """
+    keys: dict[At, Key] = defaultdict(Key)
+    for registered in registry.all_keys():
+        keys[registered.user_id, registered.curve].registered = registered
+    for party in MPC_NODES:
+        for holding in held[party]:
+            keys[holding.user_id, holding.curve].held[party].append(holding)
+    return Fit(keys, registry.user_ids())
+
+
+def _in_line(key: Key) -> bool:
+    wanted = {(key.registered.key_id, ACTIVE)} if key.registered else set()
+    return all({(h.key_id, h.state) for h in _counting(k)} == wanted for k in key.held.values())
+
+
+def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
+    """What an MPC node holds that cannot have a share in force; None if it can, or has it."""
+    mine = next((h for h in _counting(shares) if h.key_id == wanted.key_id), None)
+    present = _active(shares) or mine
+    if present is None:
+        return NO_SHARE
+    if present.public_key != wanted.public_key:
+        return ANOTHER_KEY
+    if present.recoveries > wanted.recoveries:
+        return NEWER
+    if mine is not None:
+        return None
+    return OLDER if present.recoveries < wanted.recoveries else ANOTHER
+
+
+def _counting(shares: Iterable[Holding]) -> list[Holding]:
+    """Those that are in force, or have been voted for."""
+    return [h for h in shares if h.state != PREPARED]
+
+
+def _active(shares: Iterable[Holding]) -> Holding | None:
+    return next((h for h in shares if h.state == ACTIVE), None)
+
+
+# ---------------------------------------------------------------------- what the log says
+
+
+def misfit(key: Key, empty: AbstractSet[PartyId]) -> Misfit:
+    """Why a key whose shares do not fit together cannot be used.
+
+    Args:
+        empty: MPC nodes without any shares.
+    """
+    registered = key.registered
+    if registered is None:
+        active = {p: present for p, held in key.held.items() if (present := _active(held))}
+        here = [ROLES[party] for party in active]
+        if len(here) == len(MPC_NODES) and len({one.public_key for one in active.values()}) == 1:
+            last = ROLES[min(active, key=lambda party: active[party].recoveries)]
+            text = f"the {last} holds {OLDER}, and it is not registered"
+            return Misfit(text, _files(REGISTRY, last))
+        if len(here) == len(MPC_NODES):
+            text = "the MPC nodes hold shares of different keys, and neither is registered"
+            return Misfit(text, _files(REGISTRY, *here), older=False)
+        if not here:
+            text = "the MPC nodes do not say twice the same about what they hold"
+            return Misfit(text, _files(*map(ROLES.__getitem__, MPC_NODES)), older=False)
+        others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in here]
+        text = f"the {here[0]} alone holds a share of this key, and it is not registered"
+        return Misfit(text, _files(REGISTRY, *others))
+    found = {party: _instead(shares, registered) for party, shares in key.held.items()}
+    text = " and ".join(
+        f"the {ROLES[party]} holds {what}{MISSING if party in empty else ''}"
+        for party, what in found.items()
+        if what
+    )
+    if NEWER in found.values():  # so the others are older
+        behind = [ROLES[party] for party, what in found.items() if what != NEWER]
+        return Misfit(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
+    if not text:
+        files = _files(*map(ROLES.__getitem__, MPC_NODES))
+        return Misfit("the MPC nodes do not agree on its record", files, older=False)
+    older = not {ANOTHER, ANOTHER_KEY} & {*found.values()}
+    return Misfit(text, _files(*(ROLES[party] for party, what in found.items() if what)), older)
+
+
+def _unknown_user(key: Key, any_users: bool) -> Misfit:
+    absent = [ROLES[party] for party, shares in key.held.items() if not _counting(shares)]
+    text = f"{file_of(REGISTRY)} does not know the users{'' if any_users else MISSING}"
+    return Misfit(text, _files(REGISTRY, *absent))
+
+
+def _files(*roles: str) -> tuple[str, ...]:
+    return tuple(map(file_of, roles))
+
+
+def _how_many(places: Collection[At]) -> str:
+    users = {user_id for user_id, _ in places}
+    return f"{counted(len(places), 'key')} of {counted(len(users), 'user')}"
+
+
+def _examples(places: Iterable[At]) -> str:
+    named = [f"{curve} key of user {user_id}" for user_id, curve in islice(places, EXAMPLES)]
+    return "For example: " + ", ".join(named)

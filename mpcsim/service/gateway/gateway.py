@@ -1,0 +1,464 @@
+"""What a node may ask the gateway for: it reads a body, and asks the others.
+
+``sessions`` keeps the books, ``waves`` carries messages, ``activation`` decides which key is in
+force.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.errors import InvalidEncoding
+from mpcsim.ids import MPC_NODES, SESSION_ID_BYTES, PartyId
+from mpcsim.service.gateway.activation import Activation
+from mpcsim.service.gateway.attestations import Attestations
+from mpcsim.service.gateway.limits import Limit
+from mpcsim.service.gateway.links import Link, answered
+from mpcsim.service.gateway.meeting import Meeting
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.sessions import Asking, Sessions
+from mpcsim.service.gateway.streaming import Reply, Streaming
+from mpcsim.service.gateway.suspensions import Suspensions
+from mpcsim.service.gateway.waves import Waves
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.entries import note
+from mpcsim.service.rpc.errors import (
+    BAD_REQUEST,
+    GENERATION,
+    NOT_FOUND,
+    RECOVERY,
+    SIGNING,
+    LinkFailed,
+    Refused,
+    do_not_fit,
+    key_exists,
+    made_already,
+    no_such_key,
+    no_such_user,
+    not_authentic,
+    recovered_meanwhile,
+    starting,
+    too_many_at_once,
+)
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.http import Incoming
+from mpcsim.service.rpc.places import TooManyOfUser, UserPlaces
+from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.threads import all_of, both
+from mpcsim.service.rpc.tokens import Claims
+
+AT_ONCE: Final = 128
+"""Requests of one user that are answered at a time, besides those that may wait for its keys: while
+an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
+
+
+class Gateway:
+    """The MPC verbs."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        links: Mapping[PartyId, Link],
+        sessions: Sessions,
+        *,
+        waves: Waves,
+        streaming: Streaming,
+        activation: Activation,
+        suspensions: Suspensions,
+        meeting: Meeting,
+        attestations: Attestations,
+        limits: Mapping[str, Limit] = {},
+    ) -> None:
+        """
+        Args:
+            links: to the operator and the institution.
+            limits: of what users may ask for, by verb.
+        """
+        self.registry = registry
+        self.links = links
+        self.sessions = sessions
+        self.activation = activation
+        self.suspensions = suspensions
+        self.meeting = meeting
+        self.attestations = attestations
+        self.limits = limits
+        self._waves = waves
+        self._streaming = streaming
+        # Two keys, with each of which either MPC node signs.
+        self._places = UserPlaces(AT_ONCE + 4 * sessions.queues["signing"].capacity)
+        self._verbs: dict[str, Any] = {
+            "open": self._open,
+            "generate": self._generate,
+            "recover": self._recover,
+            "sign": self._sign,
+            "presigned": self._presigned,
+            "exchange": self._exchange,
+            "activate": self._activate,
+        }
+        self._verbs |= {verb: limit.around(self._verbs[verb]) for verb, limit in limits.items()}
+
+    @property
+    def verbs(self) -> frozenset[str]:
+        """What a node may ask for."""
+        return frozenset(self._verbs)
+
+    async def hellos(self) -> dict[PartyId, wire.Hello]:
+        """Who the MPC nodes are, as far as can be found out now.
+
+        Raises:
+            LinkFailed: one has not been heard of yet, and cannot be reached.
+        """
+        found = await all_of([link.latest_hello() for link in self.links.values()])
+        return dict(zip(self.links, found, strict=True))
+
+    async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
+        """Answer one request of a node; ``wire`` says what the bodies are.
+
+        Raises:
+            Refused: with an HTTP status.
+        """
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            return await self._answer(verb, asking, data)
+
+    @contextmanager
+    def _place(self, user_id: str) -> Iterator[None]:
+        """Answer a request of a user in the block.
+
+        Raises:
+            Refused: too many of this user are being answered.
+        """
+        try:
+            with self._places.held(user_id):
+                yield
+        except TooManyOfUser:
+            raise too_many_at_once() from None
+
+    async def _attend(self) -> None:
+        """What is to be done before any request is answered."""
+        await self.meeting.attend()
+        self.suspensions.deliver()
+
+    async def _answer(self, verb: str, asking: Asking, data: bytes) -> bytes:
+        try:
+            reply: wire.Body | None = await self._verbs[verb](asking, data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
+        return b"" if reply is None else reply.to_bytes()
+
+    def streams(self, verb: str) -> bool:
+        """Whether bodies of a verb may go on while they come (``streaming``)."""
+        return verb == "exchange" and self._streaming.on
+
+    async def stream(self, verb: str, asking: Asking, body: Incoming) -> Reply | bytes:
+        """Answer one request while its body comes, or as ``handle`` once it has come.
+
+        Raises:
+            Refused: with an HTTP status.
+        """
+        with self._place(asking.claims.user_id):
+            await self._attend()
+            reply = await self._streaming.exchange(asking, body)
+            return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+
+    async def suspend(self, data: bytes) -> bytes:
+        """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
+        returned says ``Suspensions.take``.
+
+        Raises:
+            Refused: with an HTTP status.
+        """
+        try:
+            body = wire.Suspend.from_bytes(data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"suspend: {error}") from None
+        try:
+            return await self.suspensions.take(body)
+        except Refused as refused:
+            if refused.status == NOT_FOUND and not self.meeting.over:
+                raise starting() from None
+            raise
+
+    async def close(self) -> None:
+        """Let go of the MPC nodes."""
+        await all_of([link.port.close() for link in self.links.values()])
+
+    async def abandon(self, user_id: str, verb: str, data: bytes, proof: str | None) -> None:
+        """Call off the session that a body names, if it is the user's, and the caller has opened
+        it; its token has expired.
+
+        Args:
+            proof: as in ``Asking``.
+        """
+        session_id = data[:SESSION_ID_BYTES]
+        if is_call_proven(session_id, verb, data, proof):
+            await self.sessions.abandon(user_id, session_id)
+
+    # ------------------------------------------------------------------ a key is made
+
+    async def _generate(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Generate.from_bytes(data)
+        user_id, curve = asking.claims.user_id, body.curve_name
+        _whole_wallet(asking.claims)
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        if self.registry.user(user_id) is None:  # it is older than the token
+            raise no_such_user()
+        attempt, attempts = asking.attempt(curve), self.activation.attempts
+        attempts.check(attempt, GENERATION)
+        self.meeting.check()
+        async with self.activation.decision(user_id, curve):
+            if self.registry.key(user_id, curve) is None:
+                await self._resolve(asking, curve)
+            if self.registry.key(user_id, curve):
+                if attempts.in_force(attempt):
+                    raise made_already()
+                raise key_exists(curve)
+        session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
+
+        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+            request = replace(body, messages=messages)
+
+            def ask() -> Awaitable[bytes]:
+                return self.links[party].call(session.scope("generate"), request, asking.times)
+
+            return self.activation.merging(party, user_id, curve, asking.times, ask)
+
+        mail, _ = await self._waves.carry(asking, session, body.messages, opening)
+        return wire.Mail(mail)
+
+    async def _recover(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Recover.from_bytes(data)
+        user_id, curve = asking.claims.user_id, body.curve_name
+        _whole_wallet(asking.claims)
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        self.activation.attempts.check(asking.attempt(curve), RECOVERY)
+        self.meeting.check()
+        async with self.activation.decision(user_id, curve):
+            if self.registry.key(user_id, curve) is None:
+                raise Refused(NOT_FOUND, f"no {curve} key is registered for this user")
+            await self._resolve(asking, curve)
+            key = self.registry.key(user_id, curve)
+            if key is None or key.record is None:
+                raise do_not_fit()
+        session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key.key_id)
+        if not self.registry.owns(user_id, key.key_id):
+            self.sessions.end(session)
+            raise recovered_meanwhile()
+
+        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+            def ask() -> Awaitable[bytes]:
+                return self.links[party].call(session.scope("recover"), body, asking.times)
+
+            return self.activation.merging(party, user_id, curve, asking.times, ask)
+
+        mail, begun = await self._waves.carry(asking, session, (), opening)
+        records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
+        return wire.Recovering(key.record, records, mail)
+
+    async def _resolve(self, asking: Asking, curve: str) -> None:
+        """Bring to its end what was interrupted, before another key is made."""
+        try:
+            await self.activation.resolve(asking.claims.user_id, curve, asking.times)
+        except LinkFailed as failure:
+            raise self.activation.attempts.told_instead(asking.attempt(curve), failure) from None
+
+    async def _activate(self, asking: Asking, data: bytes) -> wire.Body:
+        _whole_wallet(asking.claims)
+        body = wire.Activate.from_bytes(data)
+        asking.check_session(body.session_id, "activate", data)
+        return await self.activation.activate(asking, body)
+
+    # ------------------------------------------------------------------ a key is used
+
+    async def _open(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.OpenVault.from_bytes(data)
+        note(key_id=body.key_id)
+        key_id = body.key_id.hex()
+        curve = self._curve_of(asking.claims, key_id)
+        self.suspensions.check(body.key_id)
+        parties = _openers(body.halves, body.whole)
+        requests = [
+            wire.OpenHalf(
+                body.key_id, body.reply_key, body.halves[j], _proof_for(j, body.proofs), body.whole
+            )
+            for j in parties
+        ]
+        asked = zip(parties, requests, strict=True)
+        halves = await all_of([self._half(asking, j, request, curve) for j, request in asked])
+        opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
+        return await self._opened(asking, key_id, curve, opened)
+
+    async def _half(
+        self, asking: Asking, party: PartyId, request: wire.OpenHalf, curve: str
+    ) -> wire.Half:
+        """Have one MPC node open its half, or the whole."""
+        key_id, scope = request.key_id, Scope("open", asking.claims.user_id, request.key_id)
+
+        def ask() -> Awaitable[bytes]:
+            return self.activation.ask_about_key(asking, party, scope, request, curve, key_id.hex())
+
+        reply = await (self.attestations.demanded(party, ask) if request.whole else ask())
+        return answered(wire.Half, party, reply)
+
+    async def _opened(
+        self,
+        asking: Asking,
+        key_id: str,
+        curve: str,
+        halves: Mapping[PartyId, bytes],
+        allowance: bytes | None = None,
+    ) -> wire.VaultOpened:
+        """With the key's record: it may have been recovered meanwhile."""
+        record = await self.activation.signed(asking.claims.user_id, curve, asking.times, key_id)
+        return wire.VaultOpened(halves, record, allowance)
+
+    async def _sign(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Sign.from_bytes(data)
+        key_id, user_id = body.key_id.hex(), asking.claims.user_id
+        curve = self._curve_of(asking.claims, key_id)
+        signer = _signer(body.signer)
+        self.suspensions.check(body.key_id)
+        vault = body.vault
+        others = () if vault is None else _others(vault, signer)
+        session = await self.sessions.begin(
+            asking, body.session_id, curve, SIGNING, key_id, (signer,)
+        )
+        scope = session.scope("sign")._replace(message=body.message, path=body.path)
+        own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
+
+        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+            self.suspensions.check(body.key_id)  # it may have waited for its key
+            request = replace(body, messages=messages, vault=own)
+
+            def ask() -> Awaitable[bytes]:
+                return self.activation.ask_about_key(asking, party, scope, request, curve, key_id)
+
+            return self.attestations.demanded(party, ask) if own and own.whole else ask()
+
+        carrying = self._waves.carry(asking, session, body.messages, opening)
+        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, body.session_id))
+        if vault is None:
+            mail, begun = await carrying
+            return wire.Signing(tag, mail, begun[signer].answers)
+        opening_halves = [
+            self._half(asking, j, _half_of(body.key_id, vault, j, count=body.count), curve)
+            for j in others
+        ]
+        try:
+            (mail, begun), halves = await both(carrying, all_of(opening_halves))
+            first = begun[signer]
+            opened = {j: half.half for j, half in zip(others, halves, strict=True)}
+            opened[signer] = first.half or b""
+            allowance = halves[0].allowance if halves else None
+            found = await self._opened(asking, key_id, curve, opened, allowance)
+        except BaseException:
+            if self.sessions.is_open(session):  # the client will not go on
+                await self.sessions.stop([session])
+            raise
+        return wire.Signing(tag, mail, first.answers, found)
+
+    async def _presigned(self, asking: Asking, data: bytes) -> wire.Body:
+        """No session, and no turn: whoever comes second has another presignature, or none."""
+        body = wire.Presigned.from_bytes(data)
+        note(key_id=body.key_id)
+        key_id, user_id, vault = body.key_id.hex(), asking.claims.user_id, body.vault
+        curve = self._curve_of(asking.claims, key_id)
+        signer, session_id = _signer(body.using.signer), body.using.rho
+        self.suspensions.check(body.key_id)
+        (other,) = _others(replace(vault, whole=0), signer)
+        own = replace(vault, halves={signer: vault.halves[signer]}, proofs={})
+        scope = Scope(
+            "presigned",
+            user_id,
+            body.key_id,
+            session_id,
+            body.using.message_hash,
+            body.using.path,
+        )
+        request = replace(body, vault=own)
+        opening = _half_of(body.key_id, vault, other, body.using.hidden())
+        reply, half = await both(
+            self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
+            self._half(asking, other, opening, curve),
+        )
+        answer = answered(wire.Answer, signer, reply)
+        opened = {other: half.half, signer: answer.half or b""}
+        found = await self._opened(asking, key_id, curve, opened)
+        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, session_id))
+        return wire.Signing(tag, answer.messages, answer.answers, found)
+
+    # ------------------------------------------------------------------ both
+
+    async def _exchange(self, asking: Asking, data: bytes) -> wire.Body:
+        body = wire.Exchange.from_bytes(data)
+        asking.check_session(body.session_id, "exchange", data)
+        session = await self.sessions.find(asking.claims, body.session_id)
+        mail, _ = await self._waves.carry(asking, session, body.messages)
+        return wire.Mail(mail)
+
+    def _curve_of(self, claims: Claims, key_id: str) -> str:
+        """The curve of one of the caller's keys."""
+        if claims.key_id in (None, key_id):
+            for key in self.registry.keys(claims.user_id):
+                if key.key_id == key_id:
+                    return key.curve
+        raise no_such_key()
+
+
+def _signer(party: int) -> PartyId:
+    """The MPC node that is to sign."""
+    if party not in MPC_NODES:
+        raise Refused(BAD_REQUEST, "the signer is neither the operator nor the institution")
+    return PartyId(party)
+
+
+def _others(vault: wire.Vault, signer: PartyId) -> tuple[PartyId, ...]:
+    """The MPC nodes that are to open a vault, beside the one that signs."""
+    openers = _openers(vault.halves, vault.whole)
+    if signer not in openers:
+        raise Refused(BAD_REQUEST, "Invalid secret_store")
+    return tuple(party for party in openers if party != signer)
+
+
+def _half_of(
+    key_id: bytes,
+    vault: wire.Vault,
+    party: PartyId,
+    using: wire.HiddenUse | None = None,
+    *,
+    count: int = 0,
+) -> wire.OpenHalf:
+    """What an MPC node that does not sign is asked."""
+    half, proof = vault.halves[party], _proof_for(party, vault.proofs)
+    return wire.OpenHalf(key_id, vault.reply_key, half, proof, count=count, using=using)
+
+
+def _proof_for(party: PartyId, proofs: Mapping[PartyId, wire.UseProof]) -> wire.UseProof:
+    """Return what shows an MPC node who asks.
+
+    Raises:
+        Refused: there is nothing for it.
+    """
+    if party not in proofs:
+        raise not_authentic(party)
+    return proofs[party]
+
+
+def _openers(halves: Mapping[PartyId, bytes], whole: int) -> tuple[PartyId, ...]:
+    """The MPC nodes that are to open a vault: both, or one the whole."""
+    parties = tuple(party for party in MPC_NODES if party in halves)
+    if len(halves) != len(parties) or len(parties) != (1 if whole else len(MPC_NODES)):
+        raise Refused(BAD_REQUEST, "Invalid secret_store")
+    return parties
+
+
+def _whole_wallet(claims: Claims) -> None:
+    """A token for one key opens its vault and signs, and does nothing else."""
+    if claims.key_id is not None:
+        raise no_such_key()

@@ -1,0 +1,134 @@
+"""The port at which a process can be looked at: ``GET /metrics`` and ``GET /ready``.
+
+It has a thread of its own, because what is shown is put together in one go, some milliseconds long,
+for which the service's own event loop would stand still; here the interpreter switches between the
+two. The server in it is the one that the service has, too, with limits on whoever connects.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+from prometheus_client import CollectorRegistry, PlatformCollector, ProcessCollector
+from prometheus_client.core import InfoMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim.errors import UsageError
+from mpcsim.service.metrics.connections import ConnectionCounts
+from mpcsim.service.metrics.readiness import Probe, Readiness
+from mpcsim.service.process.listening import ConnectionLimits, Connections, listen, options
+from mpcsim.service.rpc.errors import UNAVAILABLE
+from mpcsim.service.rpc.http import HANDLERS, App
+from mpcsim.version import __version__
+
+LIMITS: Final = ConnectionLimits(connections=20, header_bytes=8192, header_s=5, body_s=10)
+STOPPING_S: Final = 3.0
+"""How long an answer that is under way at the end may still take."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a process lets be seen."""
+
+    part: str
+    """What it is: ``node``, ``gateway``, ``operator`` or ``institution``."""
+    collectors: Sequence[Collector]
+    probes: Sequence[Probe]
+
+
+class _Build(Collector):
+    """A collector."""
+
+    def __init__(self, part: str) -> None:
+        self._labels = {"version": __version__, "part": part}
+
+    def collect(self) -> Iterator[Metric]:
+        text = "What this process is, and its version."
+        yield InfoMetricFamily("mpcsim_build", text, value=self._labels)
+
+
+def registry_of(seen: Seen, *more: Collector) -> CollectorRegistry:
+    """Everything that is shown of a process."""
+    registry = CollectorRegistry(auto_describe=False)
+    for collector in (_Build(seen.part), *seen.collectors, *more):
+        registry.register(collector)
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    return registry
+
+
+def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
+    """The application at the port."""
+
+    async def metrics(request: Request) -> Response:
+        try:
+            encode, kind = choose_encoder(request.headers.get("accept", ""))
+        except (TypeError, ValueError):  # a version that is none
+            encode, kind = choose_encoder("")
+        return Response(encode(registry), media_type=kind)
+
+    async def ready(request: Request) -> Response:
+        state = await readiness.state()
+        return JSONResponse(state.document(), 200 if state.ready else UNAVAILABLE)
+
+    routes = [
+        Route("/metrics", metrics, methods=["GET"]),
+        Route("/ready", ready, methods=["GET"]),
+    ]
+    return App(routes=routes, exception_handlers=HANDLERS)
+
+
+@contextmanager
+def exposed(
+    app: Starlette, seen: Seen, host: str, port: int, connections: Connections
+) -> Iterator[None]:
+    """Show what is to be seen of a service at a port of its own, until the block is left.
+
+    Args:
+        app: the service's, before it has been started.
+        connections: of the service.
+
+    Raises:
+        UsageError: the port is taken, or the address is not this machine's.
+    """
+    readiness = Readiness(seen.probes)
+    readiness.follow(app)
+    shown = create_app(registry_of(seen, ConnectionCounts(connections)), readiness)
+    with _listening(host, port) as listening, _served(shown, listening):
+        yield
+
+
+@contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    try:
+        listening = listen(host, port)
+    except UsageError as error:
+        raise UsageError(f"metrics: {error}") from None
+    with listening:
+        yield listening
+
+
+@contextmanager
+def _served(app: App, listening: socket.socket) -> Iterator[None]:
+    config = uvicorn.Config(
+        app, **options(LIMITS), log_config=None, lifespan="off", timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, args=([listening],), name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(STOPPING_S)

@@ -1,0 +1,140 @@
+"""Whether a process can do its work now: it and whoever it needs.
+
+Asked often, it costs little: an answer holds for ``KEPT_S``, and whoever asks meanwhile waits for
+the same one. No check takes longer than ``PATIENCE_S``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.applications import Starlette
+
+from mpcsim.service.rpc.threads import in_thread
+
+LOG = logging.getLogger(__name__)
+
+KEPT_S: Final = 2.0
+PATIENCE_S: Final = 2.0
+STARTING: Final = "it is starting, or stopping"
+STUCK: Final = "the process does not get to it"
+
+Found = Mapping[str, str | None]
+"""By what was looked at: what is wrong with it; None: nothing."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something to be looked at, in the event loop of the service."""
+
+    names: tuple[str, ...]
+    """What is found out by it."""
+    look: Callable[[], Awaitable[Found]]
+
+
+def probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
+    """One that finds out one thing."""
+
+    async def found() -> Found:
+        return {name: await look()}
+
+    return Probe((name,), found)
+
+
+def in_a_thread(name: str, look: Callable[[], str | None]) -> Probe:
+    """One that may wait for the disk."""
+    return probe(name, lambda: in_thread(look))
+
+
+@dataclass(frozen=True)
+class State:
+    """What was found."""
+
+    checks: Found
+
+    @property
+    def ready(self) -> bool:
+        return not any(self.checks.values())
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "ready": self.ready,
+            "checks": {name: trouble or "ok" for name, trouble in self.checks.items()},
+        }
+
+
+@dataclass
+class Readiness:
+    """Of one process. Asked in another event loop than the service's, or in the same."""
+
+    probes: Sequence[Probe]
+    clock: Callable[[], float] = time.monotonic
+    _loop: asyncio.AbstractEventLoop | None = None
+    _known: tuple[float, State] | None = None
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def follow(self, app: Starlette) -> None:
+        """Look in the event loop in which an application runs, from now on while it does."""
+        inner = app.router.lifespan_context
+
+        @asynccontextmanager
+        async def lifespan(app: Any) -> AsyncIterator[Any]:
+            self._loop = asyncio.get_running_loop()
+            try:
+                async with inner(app) as state:
+                    yield state
+            finally:
+                self._loop = None
+
+        app.router.lifespan_context = lifespan
+
+    async def state(self) -> State:
+        """What is so now, or was a moment ago."""
+        async with self._asking:
+            now = self.clock()
+            if self._known is None or now - self._known[0] >= KEPT_S:
+                self._known = now, State(await self._found())
+            return self._known[1]
+
+    async def _found(self) -> Found:
+        if (loop := self._loop) is None:
+            return {"service": STARTING}
+        looking = asyncio.run_coroutine_threadsafe(_looked(self.probes), loop)
+        try:
+            async with asyncio.timeout(PATIENCE_S + 1):
+                return await asyncio.wrap_future(looking)
+        except TimeoutError:
+            return {"service": STUCK}
+
+
+async def _looked(probes: Sequence[Probe]) -> Found:
+    found: dict[str, str | None] = {}
+    for each in await asyncio.gather(*map(_patiently, probes)):
+        found |= each
+    return found
+
+
+async def _patiently(probe: Probe) -> Found:
+    looking = asyncio.ensure_future(probe.look())
+    # What cannot be stopped, such as a thread, is not waited for.
+    done, _ = await asyncio.wait([looking], timeout=PATIENCE_S)
+    try:
+        if done:
+            return looking.result()
+        looking.cancel()
+        looking.add_done_callback(_seen)
+        return dict.fromkeys(probe.names, f"no answer within {PATIENCE_S:g} s")
+    except Exception as error:  # its text may quote anything
+        LOG.error("looking at %s: %s", ", ".join(probe.names), type(error).__name__)
+        return dict.fromkeys(probe.names, "it cannot be told")
+
+
+def _seen(looking: asyncio.Future[Any]) -> None:
+    if not looking.cancelled():
+        looking.exception()

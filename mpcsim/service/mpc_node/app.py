@@ -1,0 +1,70 @@
+"""An MPC node's HTTP interface: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
+
+Bodies are binary (``wire``). Errors are JSON with an ``error`` member; what the gateway has to tell
+apart is in others (``rpc.refusals``).
+"""
+
+from __future__ import annotations
+
+import base64
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim.service.mpc_node.node import MpcNode
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.entries import Book
+from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.rpc.grants import GrantRefused
+from mpcsim.service.rpc.http import HANDLERS, App, read_body
+from mpcsim.service.rpc.refusals import to_json
+from mpcsim.service.rpc.threads import in_thread
+
+
+def create_app(node: MpcNode, book: Book | None = None) -> App:
+    """The application.
+
+    Args:
+        book: where its requests are entered.
+    """
+
+    async def hello(request: Request) -> Response:
+        return Response(node.hello().to_bytes(), media_type=wire.MEDIA_TYPE)
+
+    async def handle(request: Request) -> Response:
+        verb = request.path_params["verb"]
+        if verb not in node.verbs:
+            raise HTTPException(404)
+        grant = _grant(request.headers.get("authorization", ""))
+        body = await read_body(request, wire.MAX_BODY_BYTES)
+        if node.quick(verb, body):
+            reply = node.handle(verb, grant, body)
+        else:
+            reply = await in_thread(node.handle, verb, grant, body)
+        return Response(reply, media_type=wire.MEDIA_TYPE)
+
+    def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, Refused)
+        return JSONResponse(to_json(error, node.me), error.status, error.headers())
+
+    return App(
+        book=book,
+        routes=[
+            Route(wire.HELLO_PATH, hello, methods=["GET"]),
+            Route("/{verb}", handle, methods=["POST"]),
+        ],
+        exception_handlers={**HANDLERS, Refused: refused},
+    )
+
+
+def _grant(authorization: str) -> bytes:
+    """The grant in a header ``Bearer ...`` (base64url)."""
+    scheme, _, text = authorization.partition(" ")
+    try:
+        if scheme.lower() == "bearer":
+            return base64.b64decode(text.encode("ascii"), altchars=b"-_", validate=True)
+    except ValueError:
+        pass
+    raise GrantRefused("the request bears no grant")

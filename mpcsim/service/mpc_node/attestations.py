@@ -1,0 +1,121 @@
+"""Which keys are suspended: what this MPC node says of its own, and what the other has last said.
+
+Where the MPC node that signs opens the vault alone, nobody asks the other one. Instead it demands
+the other's signed statement, an hour old at most, whoever carries that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from mpcsim.ids import ROLES, PartyId
+from mpcsim.service.error_codes import Code
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.peer import Peer
+from mpcsim.service.mpc_node.store import ShareStore
+from mpcsim.service.rpc.errors import (
+    BAD_REQUEST,
+    UNAVAILABLE,
+    NodeFailed,
+    Refused,
+    not_attested,
+    suspended,
+)
+from mpcsim.service.rpc.statements import (
+    ATTESTED_S,
+    MAX_ATTESTED,
+    SKEW_S,
+    Attested,
+    SignedAttestation,
+    signed_by,
+)
+
+
+class Attestations:
+    """One MPC node's. That a key is suspended at the other one is kept for good, when that was said
+    last in memory. Any thread may call."""
+
+    def __init__(
+        self,
+        me: PartyId,
+        store: ShareStore,
+        identity: Identity,
+        peer: Peer,
+        now: Callable[[], float],
+    ) -> None:
+        """
+        Args:
+            now: seconds since 1970 UTC.
+        """
+        self._me = me
+        self._store = store
+        self._identity = identity
+        self._peer = peer
+        self._now = now
+        self._heard: Attested | None = None
+        self._noted: set[str] = set()
+        """Epochs of which the store knows that they are suspended there, if it knows them."""
+        self._lock = threading.Lock()
+
+    def made(self) -> SignedAttestation:
+        """This node's statement, as of now.
+
+        Raises:
+            NodeFailed: more keys are suspended than one can name.
+        """
+        at_ms = int(self._now() * 1000)  # before the look: what is suspended since is not in it
+        suspended = self._store.suspended(MAX_ATTESTED + 1)
+        if len(suspended) > MAX_ATTESTED:
+            text = f"the {ROLES[self._me]} has more suspended keys than it can list"
+            raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)
+        statement = Attested(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
+        return SignedAttestation(statement, self._identity.sign(statement))
+
+    def hear(self, said: SignedAttestation) -> None:
+        """Keep the other's statement, if it is newer than the last one.
+
+        Raises:
+            Refused: it is not the other's, or from the future.
+        """
+        statement, other = said.statement, self._peer.party
+        if statement.party != other or not signed_by(
+            self._peer.identity(), statement, said.signature
+        ):
+            raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
+        if self._early(statement):
+            raise Refused(BAD_REQUEST, f"the {ROLES[other]}'s statement is from the future")
+        suspended = {epoch.hex() for epoch in statement.suspended}
+        if new := suspended - self._noted:
+            self._store.heard_suspended(new)
+            self._noted = suspended
+        with self._lock:
+            if (
+                self._heard is None
+                or statement.at_ms > self._heard.at_ms
+                or self._early(self._heard)
+            ):
+                self._heard = statement
+
+    def check(self, key_id: bytes) -> None:
+        """See that a key may be used, as far as the other MPC node is concerned.
+
+        Raises:
+            Refused: it is suspended there; ``NodeFailed``: nothing is known, or nothing recent.
+        """
+        stored = self._store.find(key_id.hex())
+        if stored is not None and stored.suspended_there:
+            it = ROLES[self._peer.party]
+            raise suspended(f"this key is suspended at the {it}; recover it")
+        heard = self._heard
+        earliest_ms = (self._now() - ATTESTED_S) * 1000
+        if heard is None or heard.at_ms < earliest_ms or self._early(heard):
+            raise not_attested(self._me, self._peer.party)
+
+    def _early(self, statement: Attested) -> bool:
+        """Whether it is from the future: a clock was ahead."""
+        return statement.at_ms > (self._now() + SKEW_S) * 1000
+
+    def forget(self) -> None:
+        """What has been heard, as a restart does."""
+        self._heard = None

@@ -1,0 +1,440 @@
+"""Backups: a copy of one service's store, taken while it runs, and putting it back.
+
+A copy is consistent: SQLite makes it, as of one moment. It says what it is (whose store, of which
+deployment, when, in which layout) and a digest of all that is in it, so that nothing else is ever
+put back in its place. It is as secret as the store. Links are not in it (``data_folder``), nor are
+shares that nobody has voted for: their sessions are over before it could be put back. A share that
+is replaced later stays in it: old backups are to be deleted.
+
+Nobody reads both share stores: one part at a time is copied, or put back.
+
+An MPC node's store that is put back has forgotten what came after: what that means, and how it
+hears of it, is said in ``mpcsim.service.mpc_node.testimonies``. The gateway's follows what both MPC nodes
+have signed (``mpcsim.service.gateway.fitting``), and signs tokens with a new key: an old one may have been
+changed because it had leaked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from itertools import chain, count
+from pathlib import Path
+from typing import Final
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.mpc_node.store import ShareStore
+from mpcsim.service.operations.data_folder import (
+    claimed,
+    deployments,
+    open_beside,
+    store_file,
+    sync,
+)
+from mpcsim.service.rpc.database import (
+    LAYOUT,
+    REGISTRY,
+    RESERVE_SUFFIX,
+    StoreFailed,
+    without_temporary_files,
+)
+
+PARTS: Final = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
+"""Whose store: a backup is of one of them."""
+_SCHEMA: Final = """
+CREATE TABLE backup (
+    role       TEXT NOT NULL,
+    deployment TEXT NOT NULL,
+    taken      TEXT NOT NULL,
+    layout     INTEGER NOT NULL,
+    digest     TEXT NOT NULL
+);
+"""
+READING_S: Final = 1.0
+"""How long whoever still reads a store that is to make room may take."""
+_MAGIC: Final = b"SQLite format 3\0"
+_BESIDE: Final = ("-wal", "-shm", "-journal")
+"""What SQLite keeps beside a database."""
+_TAKEN: Final = (*_BESIDE, RESERVE_SUFFIX)
+"""What is kept beside a store: a file of such a name is written to, or deleted."""
+_DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+"""Primary codes of a database that cannot be read, whatever is done."""
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a copy says of itself."""
+
+    role: str
+    deployment: str
+    taken: str
+    """ISO 8601, UTC."""
+    layout: int
+    digest: str
+    """Of everything in it, 64 hex digits: SQLite's own check sees less."""
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """What has been done."""
+
+    backup: Backup
+    aside: Path | None
+    """Where the store is that was there before; it may hold shares."""
+
+
+def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Backup:
+    """Copy a service's store, whether or not it runs.
+
+    Args:
+        now: seconds since 1970 UTC.
+
+    Raises:
+        UsageError: there is no such store, or it cannot be read, or the copy not be written;
+            ``target`` is there already, or where services and databases keep their own. Nothing
+            has changed.
+    """
+    if not target.name:
+        raise UsageError(f"{target} is a folder: name the file that is to be written")
+    store = store_file(data, role)
+    if not (store.is_file() and store.stat().st_size):
+        raise UsageError(f"{store}: there is no such store")
+    if os.path.lexists(target):
+        raise UsageError(f"{target} is there already: backups are not overwritten")
+    _check_name(target)
+    if target.absolute().parent.resolve() in [(data / part).resolve() for part in PARTS]:
+        raise UsageError(f"{target}: a service's folder is its own; keep backups elsewhere")
+    taken = datetime.fromtimestamp(now(), UTC).isoformat(timespec="seconds")
+    with _saying(target):
+        opened, new = open_beside(target)
+        os.close(opened)
+        try:
+            found = _copied(store, role, new, taken)
+            _synced(new)
+            _put(new, target)
+            sync(target.parent)
+        except BaseException:
+            _remove(new)
+            raise
+    return found
+
+
+def _copied(store: Path, role: str, new: Path, taken: str) -> Backup:
+    with closing(_opened(new)) as copy:
+        with _about(store), closing(_read_only(store)) as source:
+            source.backup(copy)
+        with _about(new):
+            copy.execute("PRAGMA journal_mode = MEMORY")  # whoever is killed leaves one file
+            _check(store, copy)
+            _drop_prepared(copy, role)
+            row = copy.execute("SELECT id, role FROM deployment").fetchone()
+            if row is None or row[1] != role:
+                raise UsageError(f"{store}: no {role} has kept its data in it")
+            layout = _layout(copy)
+            if layout != LAYOUT:
+                raise UsageError(f"{store}: it was written by another version of mpcsim")
+            found = Backup(role, row[0], taken, layout, _digest(copy))
+            copy.executescript(f"BEGIN; {_SCHEMA}")
+            copy.execute("INSERT INTO backup VALUES (?, ?, ?, ?, ?)", astuple(found))
+            copy.execute("COMMIT")
+    return found
+
+
+def _drop_prepared(copy: sqlite3.Connection, role: str) -> None:
+    """Overwrite the shares that nobody has voted for: what their sessions still give up would stay
+    in the backup."""
+    if role != REGISTRY:
+        copy.execute("PRAGMA secure_delete = ON")
+        copy.execute("DELETE FROM shares WHERE state = 'prepared'")
+
+
+def look_at(file: Path) -> Backup:
+    """What a file is, if it is a backup, and whole.
+
+    Raises:
+        UsageError: it is none, or damaged.
+    """
+    with _saying(file):
+        with open(file, "rb") as opened:
+            if opened.read(len(_MAGIC)) != _MAGIC:
+                raise UsageError(f"{file} is no backup")
+        with closing(_read_only(file, immutable=True)) as copy:
+            try:
+                _check(file, copy)
+                if not copy.execute("SELECT 1 FROM sqlite_master WHERE name = 'backup'").fetchone():
+                    raise UsageError(f"{file} is no backup: mpcsim backup makes one")
+                found = Backup(*copy.execute("SELECT * FROM backup").fetchone())
+                if found.layout != LAYOUT:
+                    raise UsageError(
+                        f"{file} was made by another version of mpcsim, which alone can read it"
+                    )
+                whole = (found.layout, found.digest) == (_layout(copy), _digest(copy))
+            except (sqlite3.Error, TypeError):
+                whole = False
+        if not whole:
+            raise _damaged(file)
+    return found
+
+
+def put_back(
+    data: Path,
+    role: str,
+    file: Path,
+    now: Callable[[], float],
+    *,
+    other_restored_too: bool = False,
+) -> PutBack:
+    """Put a backup in the place of a service's store, which does not run. The store that is there
+    is kept beside it. A crash at any point leaves one of the two in its place, whole.
+
+    Args:
+        now: seconds since 1970 UTC.
+        other_restored_too: of an MPC node: as for ``ShareStore.put_back``.
+
+    Raises:
+        UsageError: the file is no backup, damaged, of another service, deployment or version, or
+            called like what is kept beside a store; the service runs; or the disk fails. The store
+            is as it was.
+    """
+    _check_name(file)
+    found = look_at(file)
+    if found.role != role:
+        raise UsageError(f"{file} is a backup of the {found.role}'s store, not the {role}'s")
+    with claimed(data / role), _saying(data / role):
+        store = store_file(data, role)
+        known = deployments(data, role) | _of(store)
+        if known - {found.deployment}:
+            raise UsageError(
+                f"{file} is of another deployment than what is in {data / role}: put back files "
+                "that belong together"
+            )
+        opened, new = open_beside(store)
+        try:
+            _prepare(file, opened, new, found, now, other_restored_too)
+            aside = _set_aside(store, now)
+            try:
+                os.rename(new, store)
+            except BaseException:
+                if aside is not None:
+                    _take_back(store, aside)
+                raise
+        except BaseException:
+            _remove(new)
+            raise
+        sync(store.parent)
+    return PutBack(found, aside)
+
+
+def _prepare(
+    file: Path,
+    opened: int,
+    new: Path,
+    found: Backup,
+    now: Callable[[], float],
+    other_restored_too: bool,
+) -> None:
+    """Make the store that is to be put in its place."""
+    with open(opened, "wb") as target, open(file, "rb") as source:
+        shutil.copyfileobj(source, target)
+    with closing(_opened(new)) as database:
+        database.execute("PRAGMA journal_mode = MEMORY")
+        _check(file, database)
+        if _digest(database) != found.digest:
+            raise _damaged(file)
+        database.execute("DROP TABLE backup")
+    if found.role == REGISTRY:
+        # Since the backup its key for tokens may have been changed because it had leaked.
+        with closing(Registry(new, now=now)) as registry:
+            registry.rotate_signing_key(at_once=True)
+            registry.forget()
+    else:
+        with closing(ShareStore(new, now)) as store:
+            store.put_back(found.taken, both=other_restored_too)
+    _synced(new)
+
+
+def _set_aside(store: Path, now: Callable[[], float]) -> Path | None:
+    """Give the present store a second name, under which it stays.
+
+    Its log of writes first goes into it: whatever lay beside another file would be taken for that
+    one's. What cannot be opened any more keeps it, under such a name, too.
+    """
+    if not store.exists():
+        for suffix in _BESIDE:  # of a store that is gone: it would be taken for the new one's
+            Path(f"{store}{suffix}").unlink(missing_ok=True)
+        return None
+    at = datetime.fromtimestamp(now(), UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = f"{store.name}.before-restore-{at}"
+    names = chain([name], (f"{name}-{n}" for n in count(2)))
+    aside = next(path for path in map(store.with_name, names) if not os.path.lexists(path))
+    log, kept = Path(f"{store}-wal"), _log_of(aside)
+    if log.exists() and log.stat().st_size:
+        shutil.copy(log, kept)
+        _synced(kept)
+    try:
+        if _emptied(store):
+            kept.unlink(missing_ok=True)
+        os.link(store, aside)
+    except BaseException:
+        kept.unlink(missing_ok=True)
+        raise
+    for suffix in _BESIDE:
+        Path(f"{store}{suffix}").unlink(missing_ok=True)
+    sync(store.parent)
+    return aside
+
+
+def _emptied(store: Path) -> bool:
+    """Move the log of writes into a store; False if the store is damaged.
+
+    Raises:
+        UsageError: somebody reads it, or the disk fails.
+    """
+    try:
+        with closing(sqlite3.connect(store, timeout=READING_S)) as database:
+            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED:
+            return False
+        raise
+    if busy:
+        raise UsageError(f"{store}: another process reads it; stop that first")
+    return True
+
+
+def _take_back(store: Path, aside: Path) -> None:
+    """The present store stays what it is: undo ``_set_aside``."""
+    if (kept := _log_of(aside)).exists():
+        os.rename(kept, f"{store}-wal")
+    aside.unlink()
+
+
+def _log_of(aside: Path) -> Path:
+    """Where the log of writes of a store that is damaged is kept beside it."""
+    return Path(f"{aside}-wal")
+
+
+def _of(store: Path) -> set[str]:
+    """The deployment of the store that is there, if it says one outside its log of writes. Looking
+    leaves nothing behind."""
+    if not store.exists():
+        return set()
+    with suppress(sqlite3.Error), closing(_read_only(store, immutable=True)) as database:
+        return {i for (i,) in database.execute("SELECT id FROM deployment")}
+    return set()
+
+
+# ---------------------------------------------------------------------- databases
+
+
+def _read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
+    """
+    Args:
+        immutable: nobody writes to it, nor keeps anything beside it.
+    """
+    how = "mode=ro&immutable=1" if immutable else "mode=ro"
+    uri = f"{path.resolve().as_uri()}?{how}"
+    return without_temporary_files(sqlite3.connect(uri, uri=True, isolation_level=None))
+
+
+def _opened(new: Path) -> sqlite3.Connection:
+    """A file that is being made."""
+    return without_temporary_files(sqlite3.connect(new, isolation_level=None))
+
+
+def _check(path: Path, database: sqlite3.Connection) -> None:
+    if database.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
+        raise _damaged(path)
+
+
+def _layout(database: sqlite3.Connection) -> int:
+    (layout,) = database.execute("PRAGMA user_version").fetchone()
+    return int(layout)
+
+
+def _digest(database: sqlite3.Connection) -> str:
+    """Of every row of every table but the one that says it."""
+    digest = hashlib.sha256()
+    tables = database.execute(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name != 'backup'"
+        " ORDER BY name"
+    ).fetchall()
+    for name, sql in tables:
+        digest.update(repr((name, sql)).encode())
+        for row in database.execute(f'SELECT * FROM "{name}" ORDER BY rowid'):
+            digest.update(repr(row).encode())
+    return digest.hexdigest()
+
+
+def _damaged(file: Path) -> UsageError:
+    return UsageError(f"{file} is damaged, or has not been copied whole")
+
+
+# ---------------------------------------------------------------------- files
+
+
+def _remove(path: Path) -> None:
+    """Delete a file that ``open_beside`` has made, with what SQLite keeps beside it."""
+    for suffix in ("", *_BESIDE):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)
+
+
+def _synced(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def _check_name(backup: Path) -> None:
+    """See that a backup is not called like what is kept beside a store.
+
+    Raises:
+        UsageError: it is, and would be written to, or deleted, as that.
+    """
+    if backup.name.endswith(_TAKEN):
+        raise UsageError(f"{backup}: databases keep files of their own under such a name")
+
+
+def _put(new: Path, target: Path) -> None:
+    """Give a file its name, unless there is another of that name."""
+    try:
+        os.link(new, target)
+    except FileExistsError:
+        raise UsageError(f"{target} is there already: backups are not overwritten") from None
+    except OSError:  # no file there has two names
+        os.rename(new, target)
+    else:
+        os.unlink(new)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """Say in one sentence what SQLite has about a file."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise UsageError(f"{path}: {error}") from error
+
+
+@contextmanager
+def _saying(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UsageError(f"{error.filename or path}: there is no such file or folder") from error
+    except OSError as error:
+        raise UsageError(f"{error.filename or path}: {error.strerror}") from error
+    except (sqlite3.Error, StoreFailed) as error:
+        raise UsageError(f"{path}: {error}") from error
+    except UnicodeDecodeError:  # what was to be text in it
+        raise _damaged(path) from None

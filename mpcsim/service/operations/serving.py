@@ -1,0 +1,91 @@
+"""The gateway, or an MPC node, behind a socket: one process, because it keeps its sessions in
+memory."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing, suppress
+from typing import TYPE_CHECKING, Final, Protocol
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mpcsim.service.process.garbage import collect_seldom
+from mpcsim.service.process.lifetime import stopped_once
+from mpcsim.service.process.listening import ConnectionLimits, affordable, listen, options
+
+if TYPE_CHECKING:
+    from mpcsim.service.metrics.exposition import Seen
+
+SHUTDOWN_S: Final = 15
+
+
+class Opened(Protocol):
+    """A gateway or an MPC node, with its store."""
+
+    @property
+    def app(self) -> Starlette: ...
+    def seen(self) -> Seen: ...
+    def close(self) -> None: ...
+
+
+def serve(
+    service: Opened,
+    host: str,
+    port: int,
+    limits: ConnectionLimits,
+    metrics_port: int | None = None,
+) -> None:
+    """Serve until SIGINT, SIGTERM or SIGHUP, finish what runs, and close the store.
+
+    Then everything is in the database's own file: a copy of it is a backup.
+
+    Args:
+        metrics_port: where it can be looked at (``mpcsim.service.metrics``); None: nowhere.
+
+    Raises:
+        UsageError: a port is taken, or the address is not this machine's.
+    """
+    server = options(affordable(limits))
+    with (
+        stopped_once(),
+        closing(service),
+        listen(host, port) as listening,
+        suppress(KeyboardInterrupt),
+        ExitStack() as shown,
+    ):
+        if metrics_port is not None:
+            # Imported here: most are never looked at.
+            from mpcsim.service.metrics.exposition import exposed
+
+            seen = service.seen()
+            shown.enter_context(exposed(service.app, seen, host, metrics_port, server["http"]))
+        collect_seldom()
+        # Having finished, it raises the signal once more.
+        uvicorn.Server(
+            uvicorn.Config(
+                ErrorBoundary(service.app),
+                **server,
+                log_config=None,
+                log_level="warning",
+                timeout_graceful_shutdown=SHUTDOWN_S,
+            )
+        ).run(sockets=[listening])
+
+
+class ErrorBoundary:
+    """ASGI middleware that keeps unexpected errors from the server's log.
+
+    The application has answered and logged them by the time they come here. The server would add
+    their messages, which may quote anything.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            if scope["type"] != "http":
+                raise

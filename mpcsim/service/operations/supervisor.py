@@ -1,0 +1,431 @@
+"""The whole system as processes: both MPC nodes, gateway, REST node, JupyterLab.
+
+Each is what it is in a deployment: a program of its own that hears of the others through the
+environment and HTTP. They are stopped in the opposite order of their start. None outlives the
+process that started it (``mpcsim.service.process.lifetime``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import count, islice
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.service.operations.data_folder import prepare
+from mpcsim.service.process.lifetime import STOPPING_S, ending_with_its_starter
+from mpcsim.service.process.listening import listen
+from mpcsim.service.rpc.wire import HELLO_PATH
+
+HOST: Final = "127.0.0.1"
+_EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
+"""Where whoever listens at all addresses is reached."""
+STARTING_S: Final = 60.0
+"""How long a process may take until it answers."""
+REVIVED_AFTER_S: Final = (0.5, 30.0)
+"""The first pause before a process that has ended is started again, and the longest."""
+STEADY_S: Final = 60.0
+"""Who has run for so long is not taken for one that keeps ending."""
+_OWN_PORTS: Final = range(20_000, 32_000)
+"""Linux hands out ports from 32768 on, others from 49152 on."""
+_PLACES: Final = count(secrets.randbelow(len(_OWN_PORTS)))
+"""In there, of the next port to look at: a process chooses none twice, and each begins somewhere
+else."""
+METRICS_VARIABLE: Final = "METRICS_PORT"
+"""Of all processes: where it can be looked at; unset or empty: nowhere."""
+DATA_FOLDER: Final = Path(".mpcsim")
+"""Where the served system keeps its data."""
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A process to run."""
+
+    name: str
+    command: Sequence[str]
+    port: int
+    port_variable: str
+    """Environment variable that moves the port."""
+    ready: str
+    """Path that answers 200 once it runs."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    host: str = HOST
+    """Address it listens at."""
+    metrics_port: int | None = None
+    """Where it can be looked at; None: nowhere."""
+
+    @property
+    def address(self) -> str:
+        """Where it is reached from this machine."""
+        return self._at(self.port)
+
+    @property
+    def metrics(self) -> str | None:
+        """Where it can be looked at (``/metrics``, ``/ready``), if it can."""
+        return None if self.metrics_port is None else self._at(self.metrics_port)
+
+    def _at(self, port: int) -> str:
+        host = _EVERYWHERE.get(self.host, self.host)
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """All that it listens at, by the variable that moves each."""
+        more = {} if self.metrics_port is None else {METRICS_VARIABLE: self.metrics_port}
+        return {self.port_variable: self.port, **more}
+
+
+def backend(
+    data: Path | str,
+    options: Sequence[str] = (),
+    *,
+    port: int | None = None,
+    mpc_node_ports: Mapping[PartyId, int] = {},
+    host: str = HOST,
+) -> list[Program]:
+    """The operator's and the institution's MPC nodes and, last, the gateway, on a data folder that
+    is made ready for them.
+
+    Args:
+        options: of the gateway, as for ``mpcsim gateway``.
+        port: of the gateway; by default a free one, as for both MPC nodes.
+        host: where the gateway listens; the MPC nodes listen on this machine's loopback.
+
+    Raises:
+        UsageError: the folder cannot be used, or is in use.
+    """
+    prepare(Path(data), SystemRng())
+    nodes = [
+        mpc_node_program(party, mpc_node_ports.get(party) or free_port(), data)
+        for party in MPC_NODES
+    ]
+    return [*nodes, gateway_program(port or free_port(), data, nodes, options, host=host)]
+
+
+def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
+    """One MPC node."""
+    role = ROLES[party]
+    variable = f"{role.upper()}_PORT"
+    command = ending_with_its_starter("mpcsim", "mpc-node", role, "--data", str(data))
+    return Program(role, command, port, variable, HELLO_PATH, {variable: str(port)})
+
+
+def gateway_program(
+    port: int,
+    data: Path | str,
+    mpc_nodes: Sequence[Program] = (),
+    options: Sequence[str] = (),
+    *,
+    host: str = HOST,
+) -> Program:
+    """The gateway in front of both MPC nodes; without any, they are in its own process."""
+    own = () if mpc_nodes else ("--with-mpc-nodes",)
+    arguments = ("gateway", "--host", host, "--data", str(data), *own, *options)
+    addresses = {f"{node.name.upper()}_URL": node.address for node in mpc_nodes}
+    return Program(
+        "gateway",
+        ending_with_its_starter("mpcsim", *arguments),
+        port,
+        "GATEWAY_PORT",
+        "/.well-known/jwks.json",
+        {"GATEWAY_PORT": str(port), **addresses},
+        host,
+    )
+
+
+def node_program(
+    port: int,
+    gateway: Program | str,
+    environment: Mapping[str, str] = {},
+    *,
+    name: str = "node",
+) -> Program:
+    """The REST node in front of a gateway, given as a program or by its address.
+
+    Args:
+        environment: further settings of the node's.
+        name: of the process; each has its own.
+    """
+    address = gateway if isinstance(gateway, str) else gateway.address
+    own = {"APP_PORT": str(port), "WAAS_API_URL": address, **environment}
+    return Program(name, ending_with_its_starter("node"), port, "APP_PORT", "/", own)
+
+
+class Running:
+    """Processes under way, in the order of their start."""
+
+    def __init__(self, environment: Mapping[str, str] = {}) -> None:
+        """
+        Args:
+            environment: variables of all of them, besides this process's.
+        """
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._lines: dict[str, socket.socket] = {}
+        self._environment = dict(environment)
+        self.greeting: Callable[[str], bytes] = lambda name: b""
+        """What a process is told first over its line, by its name."""
+
+    def start(self, *programs: Program, quiet: bool = False) -> None:
+        """Start processes, and wait until all of them answer.
+
+        Args:
+            quiet: drop what they write.
+
+        Raises:
+            UsageError: a port is taken, or one ended or stayed silent.
+        """
+        for program in programs:
+            self.launch(program, quiet=quiet)
+        self._wait_until_ready(programs)
+
+    def launch(self, program: Program, *, quiet: bool = False) -> None:
+        """Start a process, and do not wait for it. One of its name that has ended makes way.
+
+        Raises:
+            UsageError: its port is taken.
+        """
+        for variable, port in program.ports.items():
+            try:
+                listen(program.host, port).close()
+            except UsageError as error:
+                raise UsageError(
+                    f"{program.name}: {error}; {variable}=... picks another port"
+                ) from None
+        if program.name in self:  # it keeps its place in the order
+            self._end(program.name)
+        output = subprocess.DEVNULL if quiet else None
+        line, its_end = socket.socketpair()
+        with its_end:
+            self._processes[program.name] = subprocess.Popen(
+                program.command,
+                env={
+                    **os.environ,
+                    METRICS_VARIABLE: str(program.metrics_port or ""),  # each has its own, or none
+                    **self._environment,
+                    **program.environment,
+                },
+                # It ends when this process does.
+                stdin=its_end.fileno(),
+                stdout=output,
+                stderr=output,
+                # Ctrl-C reaches this process alone, which then stops the others in order.
+                start_new_session=True,
+            )
+        self._lines[program.name] = line
+        if greeting := self.greeting(program.name):
+            with suppress(OSError):  # it has ended already, which others notice
+                line.sendall(greeting)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether it was started, and not killed on purpose."""
+        return name in self._processes
+
+    def line(self, name: str) -> socket.socket:
+        """To a process's standard input, and back if it answers there."""
+        return self._lines[name]
+
+    def process_id(self, name: str) -> int:
+        """Of a running process."""
+        return self._processes[name].pid
+
+    def ended(self, besides: Collection[str] = ()) -> str | None:
+        """Name of a process that is no longer running, if any, other than these."""
+        names = (name for name in self._processes if name not in besides)
+        return next((name for name in names if self.status(name) is not None), None)
+
+    def status(self, name: str) -> int | None:
+        """With which status a process has ended, or the negative number of the signal; None while
+        it runs."""
+        return self._processes[name].poll()
+
+    def kill(self, name: str) -> None:
+        """Kill one at once, as a crash would, if it was started."""
+        if name in self:
+            self._end(name)
+            del self._processes[name], self._lines[name]
+
+    def stop(self) -> None:
+        """Stop all, the last one started first; each may finish what it is doing.
+
+        An exception meanwhile, such as KeyboardInterrupt, stops those that are left at once.
+        """
+        try:
+            for process in reversed(self._processes.values()):
+                process.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(STOPPING_S)
+                _kill(process)
+        finally:
+            while self._processes:
+                self.kill(next(reversed(self._processes)))
+
+    def _end(self, name: str) -> None:
+        _kill(self._processes[name])
+        self._lines[name].close()
+
+    def _wait_until_ready(self, programs: Iterable[Program]) -> None:
+        deadline = time.monotonic() + STARTING_S
+        waiting = list(programs)
+        while waiting:
+            program = waiting.pop(0)
+            if (status := self.status(program.name)) is not None:
+                raise UsageError(f"{program.name} ended with status {status}")
+            with suppress(httpx.TransportError):
+                answer = httpx.get(program.address + program.ready, timeout=2, trust_env=False)
+                if answer.status_code == 200:
+                    continue
+            if time.monotonic() > deadline:
+                raise UsageError(f"{program.name} does not answer at {program.address}")
+            waiting.append(program)
+            time.sleep(0.05 / len(waiting))
+
+
+class Revival:
+    """Starts programs again that end: soon, and later and later while they keep ending."""
+
+    def __init__(
+        self,
+        processes: Running,
+        programs: Iterable[Program],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            programs: that have been started.
+            clock: seconds.
+        """
+        self._processes = processes
+        self._programs = {program.name: program for program in programs}
+        self._clock = clock
+        self._pauses_s = dict.fromkeys(self._programs, REVIVED_AFTER_S[0])
+        self._began = dict.fromkeys(self._programs, clock())
+        self._due: dict[str, float] = {}
+        """When those that do not run are to be started."""
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._programs.keys()
+
+    def look(self) -> None:
+        """See who has ended, and start whoever is due. Who was killed on purpose stays away."""
+        for name, program in self._programs.items():
+            status = self._processes.status(name) if name in self._processes else None
+            if status is None:
+                self._due.pop(name, None)  # somebody else sees to it, or has
+            elif name not in self._due:
+                self._plan(name, _how(status))
+            elif self._clock() >= self._due[name]:
+                self._start(program)
+
+    def _start(self, program: Program) -> None:
+        del self._due[program.name]
+        self._began[program.name] = self._clock()
+        try:
+            self._processes.launch(program)
+        except UsageError as error:
+            self._plan(program.name, str(error))
+
+    def _plan(self, name: str, why: str) -> None:
+        shortest, longest = REVIVED_AFTER_S
+        if self._clock() - self._began[name] > STEADY_S:
+            self._pauses_s[name] = shortest
+        pause = self._pauses_s[name]
+        self._pauses_s[name] = min(2 * pause, longest)
+        self._due[name] = self._clock() + pause
+        LOG.error("%s: %s; it is started again in %.1f s, and the others go on", name, why, pause)
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    with suppress(ValueError):
+        return f"ended by {signal.Signals(-status).name}"
+    return f"ended by signal {-status}"
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those of its group, if it has not ended."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):  # it has ended this instant
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def running(environment: Mapping[str, str] = {}) -> Iterator[Running]:
+    """Processes that are stopped when the block is left, however it is left.
+
+    Args:
+        environment: variables of all of them, besides this process's.
+    """
+    processes = Running(environment)
+    try:
+        yield processes
+    finally:
+        processes.stop()
+
+
+def free_port() -> int:
+    """A port that nobody listens on just now.
+
+    From below those that systems hand out by themselves: of these, any other program's next
+    connection may take one before whom it was chosen for listens there.
+
+    Raises:
+        UsageError: none is free.
+    """
+    for place in islice(_PLACES, 100):
+        port = _OWN_PORTS[place % len(_OWN_PORTS)]
+        with suppress(UsageError):
+            listen(HOST, port).close()
+            return port
+    raise UsageError(f"no port is free on {HOST}")
+
+
+def access_token(gateway_address: str, api_key: str, api_secret: str, username: str) -> str:
+    """An access token for a user, who is signed up first if need be.
+
+    Raises:
+        UsageError: the gateway cannot be reached, or refuses.
+    """
+    try:
+        with httpx.Client(base_url=gateway_address, timeout=10, trust_env=False) as http:
+            http.auth = (api_key, api_secret)
+            signed_up = http.post("/member/user-management/v3/signup", json={"username": username})
+            if signed_up.status_code not in (201, 401, 409):
+                raise UsageError(f"sign-up: {signed_up.text}")
+            login = http.post(
+                "/auth/auth-service/v3/login",
+                data={"grant_type": "client_credentials", "username": username},
+            )
+    except httpx.ConnectError as error:
+        raise UsageError(
+            f"gateway at {gateway_address}: {error}; does it run, and is this its address?"
+        ) from None
+    except httpx.TransportError as error:
+        raise UsageError(f"gateway at {gateway_address}: {error}") from None
+    if login.status_code == 401:
+        raise UsageError(
+            f"login: the gateway at {gateway_address} has another API key and secret: those in its"
+            " own data folder, which --data or MPCSIM_DATA names (WAAS_API_KEY and"
+            " WAAS_API_SECRET, if set, come first)"
+        )
+    if login.status_code != 200:
+        raise UsageError(f"login: {login.text}")
+    return str(login.json()["access_token"])

@@ -1,0 +1,1 @@
+"""What every server process needs: settings, a listening socket, a lifetime, garbage collection."""

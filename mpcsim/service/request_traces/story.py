@@ -1,0 +1,251 @@
+"""What bears one request id, put together: who asked whom, and when, by one clock.
+
+Clocks of machines differ. What is certain is that a request lies within the call that led to it:
+where that is not so, the clock of who was asked is set right until it is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from mpcsim.service.request_traces.lines import Call, Line, Phase, Request
+
+ORDER: Final = ("node", "gateway", "operator", "institution")
+"""Who is asked by those before."""
+SLACK_S: Final = 0.0005
+"""By so much the clocks of one machine's processes may differ: they are read one after another."""
+
+
+@dataclass
+class Asked:
+    """A call, with what it led to."""
+
+    call: Call
+    step: Step | None = None
+    """None: nothing is known of it where it went to."""
+
+
+@dataclass
+class Step:
+    """A request in a story. Milliseconds from the story's beginning."""
+
+    request: Request
+    began_ms: float = 0.0
+    calls: list[Asked] = field(default_factory=list)
+    others: list[Step] = field(default_factory=list)
+    """Requests that happened meanwhile, and of which no call is known."""
+    lines: list[tuple[float, Line]] = field(default_factory=list)
+    """What else was logged, and when."""
+
+    @property
+    def ended_ms(self) -> float:
+        return self.began_ms + self.request.took_ms
+
+    @property
+    def phases(self) -> list[Phase]:
+        began = self.began_ms
+        return [
+            Phase(phase.name, began + phase.began_ms, began + phase.ended_ms)
+            for phase in self.request.phases
+        ]
+
+    @property
+    def below(self) -> list[Step]:
+        """The requests that this one led to."""
+        return [asked.step for asked in self.calls if asked.step is not None] + self.others
+
+    def walk(self) -> Iterator[Step]:
+        """This one and all below."""
+        yield self
+        for step in self.below:
+            yield from step.walk()
+
+
+@dataclass
+class Story:
+    """All that bears one request id."""
+
+    request_id: str
+    began_s: float
+    """Since 1970 UTC, by the clock of who was asked first."""
+    steps: list[Step]
+    """Requests of which nobody's call is known: the first one is the caller's; of several with one
+    id, each."""
+    lines: list[tuple[float, Line]]
+    """What else was logged, outside of all requests."""
+    off_ms: dict[str, float]
+    """By how much clocks were set right, by process; those that had to be."""
+
+    def walk(self) -> Iterator[Step]:
+        """All requests."""
+        for step in self.steps:
+            yield from step.walk()
+
+
+def told(lines: Sequence[Line]) -> Story:
+    """The story of some lines, which bear one request id; at least one."""
+    return _Telling(lines).story()
+
+
+_Pair = tuple[Step, Asked, Step]
+"""A caller, its call, and the request that it led to."""
+
+
+class _Telling:
+    """Puts a story together, from those who ask first to those who are asked last."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._id = lines[0].request_id
+        self._lines = [line for line in lines if not isinstance(line, Request)]
+        found = sorted((line for line in lines if isinstance(line, Request)), key=lambda r: r.at_s)
+        self._steps = [Step(request) for request in found]
+        self._waiting = list(self._steps)
+        """Whose caller is not known."""
+        self._off_s: dict[str, float] = defaultdict(float)
+        """What is to be added to a process's clock."""
+
+    def story(self) -> Story:
+        for role in ORDER:
+            self._follow([step for step in self._steps if step.request.role == role])
+        roots = [step for step in self._waiting if not self._within(step)]
+        roots.sort(key=lambda step: self._at(step.request))
+        earliest = roots[0].request if roots else self._lines[0]
+        began_s = min(self._at(line) for line in (earliest, *(root.request for root in roots)))
+        for step in self._steps:
+            step.began_ms = (self._at(step.request) - began_s) * 1e3
+        outside: list[tuple[float, Line]] = []
+        for line in self._lines:
+            moment = ((self._at(line) - began_s) * 1e3, line)
+            inside = self._of(line)
+            (outside if inside is None else inside.lines).append(moment)
+        off_ms = {source: off * 1e3 for source, off in self._off_s.items() if off}
+        return Story(self._id, began_s, roots, outside, off_ms)
+
+    def _at(self, line: Line) -> float:
+        return line.at_s + self._off_s[line.source]
+
+    # ------------------------------------------------------------------ who was asked
+
+    def _follow(self, callers: list[Step]) -> None:
+        """Find what the calls of requests of one role led to, and set the clocks of who was asked
+        right."""
+        for caller in callers:
+            calls = sorted(caller.request.calls, key=lambda call: call.began_ms)
+            caller.calls = [Asked(call) for call in calls]
+        asked = [(caller, each) for caller in callers for each in caller.calls]
+        asked.sort(key=lambda pair: self._span(*pair)[0])
+        for role in {each.call.to for _, each in asked}:
+            self._match(
+                [(caller, each) for caller, each in asked if each.call.to == role],
+                [step for step in self._waiting if step.request.role == role],
+            )
+
+    def _match(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> None:
+        """Put calls of one role and the requests that they led to together."""
+        pairs = self._inside(asked, waiting)
+        bounds: dict[str, list[tuple[float, float]]] = {}
+        if len(pairs) < len(waiting):  # clocks differ, or some other log is not here
+            ordered = self._in_order(asked, waiting)
+            bounds = self._bounds(ordered)
+            if all(_least(found) <= _most(found) + 2 * SLACK_S for found in bounds.values()):
+                pairs = ordered
+            else:
+                bounds = {}
+        for _, each, step in pairs:
+            each.step = step
+            self._waiting.remove(step)
+        for source, found in bounds.items():
+            if not _least(found) - SLACK_S <= 0.0 <= _most(found) + SLACK_S:
+                self._off_s[source] = (_least(found) + _most(found)) / 2
+
+    def _span(self, caller: Step, asked: Asked) -> tuple[float, float]:
+        """When a call was under way."""
+        began, call = self._at(caller.request), asked.call
+        ended = caller.request.took_ms if call.ended_ms is None else call.ended_ms
+        return began + call.began_ms / 1e3, began + max(ended, call.began_ms) / 1e3
+
+    def _inside(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+        """Requests that lie within a call, as clocks have it."""
+        left, pairs = list(waiting), []
+        for caller, each in asked:
+            began, ended = self._span(caller, each)
+            for step in left:
+                request = step.request
+                if (
+                    _fits(each.call, request)
+                    and began - SLACK_S <= request.at_s
+                    and request.ended_s <= ended + SLACK_S
+                ):
+                    left.remove(step)
+                    pairs.append((caller, each, step))
+                    break
+        return pairs
+
+    def _in_order(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+        """Requests that were answered as a call was, one after the other."""
+        left, pairs = list(waiting), []
+        for caller, each in asked:
+            for step in left:
+                if _fits(each.call, step.request) and each.call.status == step.request.status:
+                    left.remove(step)
+                    pairs.append((caller, each, step))
+                    break
+        return pairs
+
+    def _bounds(self, pairs: list[_Pair]) -> dict[str, list[tuple[float, float]]]:
+        """How far each process's clock may be moved, for each request to lie within its call."""
+        bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
+        for caller, each, step in pairs:
+            began, ended = self._span(caller, each)
+            request = step.request
+            bounds[request.source].append((began - request.at_s, ended - request.ended_s))
+        return bounds
+
+    # ------------------------------------------------------------------ what is left
+
+    def _within(self, step: Step) -> bool:
+        """Have a request that nobody is known to have asked for be part of one that went on then,
+        of somebody who asks such things."""
+        rank = _rank(step.request)
+        at, ended = self._at(step.request), self._at(step.request) + step.request.took_ms / 1e3
+        for other in reversed(self._steps):
+            began = self._at(other.request)
+            if (
+                _rank(other.request) < rank
+                and began <= at
+                and ended <= began + other.request.took_ms / 1e3
+            ):
+                other.others.append(step)
+                return True
+        return False
+
+    def _of(self, line: Line) -> Step | None:
+        """The request in which something was logged: the last one that had begun by then, of the
+        same process."""
+        found = [
+            step
+            for step in self._steps
+            if step.request.source == line.source and step.request.at_s <= line.at_s
+        ]
+        return max(found, key=lambda step: step.request.at_s, default=None)
+
+
+def _fits(call: Call, request: Request) -> bool:
+    return (request.method, request.path) == (call.method, call.path)
+
+
+def _least(bounds: list[tuple[float, float]]) -> float:
+    return max(least for least, _ in bounds)
+
+
+def _most(bounds: list[tuple[float, float]]) -> float:
+    return min(most for _, most in bounds)
+
+
+def _rank(request: Request) -> int:
+    """Who asks comes before who is asked; both MPC nodes ask nobody."""
+    place = ORDER.index(request.role) if request.role in ORDER else len(ORDER)
+    return min(place, ORDER.index("operator"))

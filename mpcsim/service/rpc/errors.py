@@ -1,0 +1,275 @@
+"""What the gateway and the MPC nodes answer when they do not do what they were asked."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mpcsim.errors import MpcError, UsageError
+from mpcsim.ids import ROLES, PartyId
+from mpcsim.service.error_codes import Code, of_status
+
+BAD_REQUEST: Final = 400
+UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+GONE: Final = 410
+ANOTHER_BOOT: Final = 412
+"""Precondition Failed: the request is for what the MPC node was before its last start."""
+TOO_LARGE: Final = 413
+UNPROCESSABLE: Final = 422
+"""At the end of the path is no key."""
+FAILED_DEPENDENCY: Final = 424
+"""What the other MPC node has to say first is not here, or too old."""
+TOO_MANY: Final = 429
+INTERNAL_ERROR: Final = 500
+BAD_GATEWAY: Final = 502
+UNAVAILABLE: Final = 503
+TIMED_OUT: Final = 504
+
+
+GUESSES: Final = "passwords are tried"
+RECOVERIES: Final = "keys are recovered"
+SIGNATURES: Final = "signatures are made"
+"""What may be limited for each user."""
+SIGNING: Final = "signing session"
+GENERATION: Final = "generation"
+RECOVERY: Final = "recovery"
+"""What there may only be one of for a key (a generation: for a user and curve)."""
+
+
+class Refused(MpcError):
+    """A request was not carried out. The text may be shown to anyone who may make the request.
+
+    It changed nothing that is in force; where an MPC node has not answered (``LinkFailed``), what
+    that node did is not known.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        retry_after_s: int | None = None,
+        *,
+        code: Code | None = None,
+    ) -> None:
+        """
+        Args:
+            code: by default what the status says of itself.
+        """
+        super().__init__(text)
+        self.status = status
+        """As in HTTP."""
+        self.code = code or of_status(status)
+        self.retry_after_s = retry_after_s
+        """When the same request may succeed; None: ``code`` has to do."""
+
+    def headers(self) -> dict[str, str]:
+        """Of an answer that says this."""
+        return self.code.headers(self.retry_after_s)
+
+
+class Undecided(Refused):
+    """An MPC node that may have voted for a new key has not answered, or the registry could not be
+    written. What is in force will be seen when they can be asked again."""
+
+
+class NodeFailed(Refused):
+    """An MPC node cannot do its part, which is no fault of the caller's."""
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        party: PartyId,
+        retry_after_s: int | None = None,
+        *,
+        code: Code | None = None,
+    ) -> None:
+        super().__init__(status, text, retry_after_s, code=code)
+        self.party = party
+
+
+class Unmerged(NodeFailed):
+    """An MPC node's store was put back from a backup, and what the other node knows of this key has
+    not reached it since, or does not do."""
+
+
+class LinkFailed(NodeFailed):
+    """An MPC node did not answer. What it did before is not known."""
+
+
+def unreachable(party: PartyId) -> LinkFailed:
+    return LinkFailed(UNAVAILABLE, f"the {ROLES[party]}'s MPC node cannot be reached", party)
+
+
+def timed_out(party: PartyId) -> LinkFailed:
+    return LinkFailed(TIMED_OUT, f"the {ROLES[party]}'s MPC node did not answer in time", party)
+
+
+def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> NodeFailed:
+    return NodeFailed(UNAVAILABLE, text, party, code=code)
+
+
+def owes(failed: NodeFailed) -> bool:
+    """Whether an MPC node that signs may have aborted, and suspended the key, without being able to
+    store that: it stores nothing else then."""
+    return failed.code in (Code.DISK_FULL, Code.STORE_FAILED)
+
+
+def at_odds(party: PartyId) -> NodeFailed:
+    text = f"the gateway and the {ROLES[party]}'s MPC node are at odds about what may be asked"
+    return NodeFailed(INTERNAL_ERROR, text, party, code=Code.NOT_CONFIGURED)
+
+
+def do_not_fit() -> Refused:
+    return Refused(
+        UNAVAILABLE,
+        "the stores of the gateway and the MPC nodes do not fit together for this key; nothing is "
+        "dropped, and mpcsim doctor says what to do",
+        code=Code.STORES_APART,
+    )
+
+
+def no_such_key() -> Refused:
+    """One text for unknown, another user's and retired: they cannot be told apart."""
+    return Refused(NOT_FOUND, "no such key")
+
+
+def starting() -> Refused:
+    text = "the gateway is being started and has not heard from both MPC nodes which keys there are"
+    return Refused(UNAVAILABLE, text, 1, code=Code.BUSY)
+
+
+def another_boot(party: PartyId) -> Refused:
+    return Refused(ANOTHER_BOOT, f"the {ROLES[party]}'s MPC node has another boot than this is for")
+
+
+def not_authentic(party: PartyId) -> Refused:
+    return Refused(
+        BAD_REQUEST,
+        f"the {ROLES[party]} takes this for no request of whoever holds the client's share",
+    )
+
+
+def not_attested(me: PartyId, other: PartyId) -> NodeFailed:
+    text = (
+        f"the {ROLES[me]} has not heard from the {ROLES[other]} within an hour which keys are "
+        "suspended"
+    )
+    return NodeFailed(FAILED_DEPENDENCY, text, other)
+
+
+def unmerged(me: PartyId, other: PartyId) -> Unmerged:
+    return not_merged(me, f"has not heard from the {ROLES[other]} about this key yet")
+
+
+def not_merged(me: PartyId, why: str) -> Unmerged:
+    """
+    Args:
+        why: what has not happened, after "has been restored and".
+    """
+    text = f"the {ROLES[me]}'s store has been restored and {why}"
+    return Unmerged(FAILED_DEPENDENCY, text, me, code=Code.RESTORED)
+
+
+def suspended(
+    text: str = "this key is suspended: an MPC node was caught cheating with it; recover it",
+) -> Refused:
+    return Refused(CONFLICT, text, code=Code.SUSPENDED)
+
+
+def seal_key_lost(party: PartyId) -> Refused:
+    return Refused(
+        CONFLICT,
+        f"the {ROLES[party]} has lost what this secret_store is sealed to; recover the key",
+        code=Code.SEAL_KEY_LOST,
+    )
+
+
+def no_such_child(why: UsageError) -> Refused:
+    return Refused(UNPROCESSABLE, f"Invalid path: {why}")
+
+
+def no_such_user() -> Refused:
+    return Refused(NOT_FOUND, "no such user")
+
+
+def undecided(why: Refused) -> Undecided:
+    return Undecided(why.status, str(why), code=Code.OUTCOME_UNKNOWN)
+
+
+def failed(party: PartyId) -> LinkFailed:
+    """For an error that it has not foreseen itself."""
+    return LinkFailed(INTERNAL_ERROR, f"the {ROLES[party]}'s MPC node has failed", party)
+
+
+def unintelligible(party: PartyId) -> LinkFailed:
+    text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
+    return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
+
+
+def no_such_session() -> Refused:
+    return Refused(GONE, "no such session, or it has expired")
+
+
+def no_such_presignature() -> Refused:
+    """One text for unknown, used and dropped: they cannot be told apart."""
+    return Refused(GONE, "no such presignature, or it has been used")
+
+
+def key_exists(curve: str) -> Refused:
+    return Refused(CONFLICT, f"{curve} key already exists for this user", code=Code.KEY_EXISTS)
+
+
+def recovered_meanwhile() -> Refused:
+    return Refused(CONFLICT, "the key has been recovered meanwhile", code=Code.KEY_CHANGED)
+
+
+def disagreement(text: str) -> Refused:
+    """What is in one store, or signed by one MPC node, does not let this happen."""
+    return Refused(CONFLICT, text, code=Code.STORES_APART)
+
+
+def made_already() -> Refused:
+    """To a node alone: the caller gets the share of a recovery."""
+    text = "the key that this Idempotency-Key was given for is in force; recover it"
+    return Refused(CONFLICT, text, code=Code.IN_FORCE)
+
+
+def named_otherwise() -> Refused:
+    """One text for another verb, curve and user: they cannot be told apart."""
+    text = "This Idempotency-Key has been used for another call"
+    return Refused(BAD_REQUEST, text, code=Code.IDEMPOTENCY_KEY_USED)
+
+
+def too_many_names(retry_after_s: int) -> Refused:
+    text = "too many Idempotency-Keys of this user within a day; try again later, or without one"
+    return Refused(TOO_MANY, text, retry_after_s)
+
+
+def undecided_yet(why: LinkFailed) -> Refused:
+    """Of a repeated call; it may be repeated again."""
+    text = f"what came of the first call with this Idempotency-Key is not decided yet: {why}"
+    return Refused(CONFLICT, text, why.code.wait_s, code=Code.BUSY)
+
+
+def too_many_makings(retry_after_s: int) -> Refused:
+    """The gateway makes no more keys at a time, and enough wait already."""
+    return Refused(TOO_MANY, "too many keys are being made; try again later", retry_after_s)
+
+
+def too_many_at_once() -> Refused:
+    """The gateway answers so many requests of this user already."""
+    return Refused(TOO_MANY, "too many requests of this user at a time; try again later", 1)
+
+
+def too_often(what: str, retry_after_s: int) -> Refused:
+    """The user has done this as often as it may for now."""
+    return Refused(TOO_MANY, f"too many {what} for this user; try again later", retry_after_s)
+
+
+def busy(what: str, retry_after_s: int | None = None) -> Refused:
+    """Somebody else is at it; they are not disturbed."""
+    text = f"a {what} for this key is in progress"
+    return Refused(CONFLICT, text, retry_after_s, code=Code.BUSY)

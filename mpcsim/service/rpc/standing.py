@@ -1,0 +1,99 @@
+"""What the gateway and an MPC node say to each other about which shares are in force.
+
+``standing`` asks what there is, ``vote`` for a signature under a key record, ``abort`` for one that
+there never will be such a signature; ``activate`` and ``drop`` bring what follows from the other
+node's signature. All of them may be asked twice.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from mpcsim.crypto.encoding import U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
+from mpcsim.service.rpc.holdings import Holding
+from mpcsim.service.rpc.statements import Abort, Held, SignedRecord
+from mpcsim.service.rpc.wire import SIGNATURE_BYTES, Body
+
+PAGE: Final = 500
+"""Most shares in a reply to ``holdings``."""
+
+
+@wire
+class Ask(Body):
+    """``standing``: of a user's key on a curve."""
+
+    user_id: Annotated[str, Text(64)]
+    curve_name: Annotated[str, Text(16)]
+
+
+@wire
+class Standing(Body):
+    """Reply to ``standing``."""
+
+    active: Annotated[Held | None, Optional(Nested(Held))]
+    voted: Annotated[Held | None, Optional(Nested(Held))]
+
+
+@wire
+class End(Body):
+    """``abort``: never vote for an epoch."""
+
+    abort: Annotated[Abort, Nested(Abort)]
+    """What is to be signed."""
+    vote: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
+    """The other MPC node's vote for it; a node that holds no such share signs for nothing less."""
+
+
+@wire
+class Ended(Body):
+    """Reply to ``abort``: either of these."""
+
+    signature: Annotated[bytes | None, Optional(Fixed(SIGNATURE_BYTES))]
+    """Under the abort."""
+    held: Annotated[Held | None, Optional(Nested(Held))]
+    """The share that this node has voted for."""
+
+
+@wire
+class Drop(Body):
+    """``drop``: the other MPC node never votes for these shares."""
+
+    abort: Annotated[Abort, Nested(Abort)]
+    signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
+
+
+@wire
+class ListHoldings(Body):
+    """``holdings``: what shares there are, a page at a time."""
+
+    after: Annotated[str, Text(64)]
+    """The last key_id seen; empty to begin with."""
+
+
+@wire
+class _Row(Body):
+    key_id: Annotated[str, Text(64)]
+    user_id: Annotated[str, Text(64)]
+    curve: Annotated[str, Text(16)]
+    public_key: Annotated[bytes, Bytes(64)]
+    state: Annotated[str, Text(16)]
+    recoveries: Annotated[int, U32]
+
+
+@wire
+class Holdings(Body):
+    """Reply to ``holdings``, in the order of key_ids; the last page is not full."""
+
+    rows: Annotated[tuple[_Row, ...], Seq(Nested(_Row), PAGE)]
+
+    @classmethod
+    def of(cls, page: list[Holding]) -> Holdings:
+        """A page."""
+        return cls(tuple(_Row(*holding) for holding in page))
+
+    def holdings(self) -> list[Holding]:
+        """What is on the page."""
+        return [
+            Holding(row.key_id, row.user_id, row.curve, row.public_key, row.state, row.recoveries)
+            for row in self.rows
+        ]

@@ -1,0 +1,108 @@
+"""Ready-made services: over a chain in this process, one in its own process, or somebody's node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from eth_account import Account
+from eth_account.signers.local import LocalAccount
+from eth_typing import ChecksumAddress
+from eth_utils.crypto import keccak
+
+from mpcsim.crypto.rng import Rng, SystemRng
+from mpcsim.errors import UsageError
+from mpcsim.service.smart_account.anvil import AnvilChain
+from mpcsim.service.smart_account.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.deployment import DEFAULT_DEPOSIT
+from mpcsim.service.smart_account.embedded import EmbeddedChain
+from mpcsim.service.smart_account.jsonrpc import JsonRpcChain
+from mpcsim.service.smart_account.service import SmartAccountService
+
+BUNDLER_BALANCE: Final = 10**24
+"""A million coins, in wei: the bundler of a chain of our own is also its faucet."""
+
+EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
+
+Balances = Mapping[ChecksumAddress, int]
+"""In wei."""
+
+
+def embedded(
+    *,
+    rng: Rng | None = None,
+    chain_id: int = DEFAULT_CHAIN_ID,
+    clock: Callable[[], float] | None = None,
+) -> SmartAccountService:
+    """A service over a fresh chain in this process; see ``EmbeddedChain`` for the clock.
+
+    Raises:
+        UsageError: the contracts are not installed.
+    """
+    bundler, sponsor, balances = _fresh_accounts(rng)
+    chain = EmbeddedChain(balances, chain_id=chain_id, clock=clock)
+    return SmartAccountService(
+        chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, now=chain.timestamp
+    )
+
+
+def in_own_process(*, rng: Rng | None = None, budget: int | None = None) -> SmartAccountService:
+    """Return a service over an empty chain in a process of its own (see ``anvil``).
+
+    Raises:
+        UsageError: the contracts or anvil are not installed.
+        ChainUnavailable: the process does not start.
+    """
+    bundler, sponsor, balances = _fresh_accounts(rng)
+    chain = AnvilChain(balances)
+    try:
+        return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, budget=budget)
+    except BaseException:
+        chain.close()
+        raise
+
+
+def over_rpc(
+    url: str,
+    bundler_key: bytes,
+    *,
+    deposit: int = DEFAULT_DEPOSIT,
+    budget: int | None = None,
+) -> SmartAccountService:
+    """A service over the node at ``url``; the account of ``bundler_key`` has coin there.
+
+    It pays for what is missing: contracts, and the paymaster's deposit up to ``deposit`` wei. The
+    paymaster's signer follows from the same key, so a restart finds the same paymaster.
+
+    Raises:
+        UsageError: the contracts are not installed, or the key is none.
+        ChainUnavailable: the node does not answer.
+    """
+    sponsor_key = keccak(b"mpcsim/smart-account/sponsor/v1" + bundler_key)
+    return SmartAccountService(
+        JsonRpcChain(url),
+        account(bundler_key),
+        account(sponsor_key),
+        deposit=deposit,
+        budget=budget,
+    )
+
+
+def _fresh_accounts(rng: Rng | None) -> tuple[LocalAccount, LocalAccount, Balances]:
+    """Return a bundler, a paymaster's signer, and what a chain of our own begins with."""
+    rng = rng or SystemRng()
+    bundler, sponsor = account(rng.bytes(32)), account(rng.bytes(32))
+    return bundler, sponsor, {bundler.address: BUNDLER_BALANCE}
+
+
+def account(private_key: bytes) -> LocalAccount:
+    """An account of the chain that holds its whole key: for bundlers and sponsors, not for owners.
+
+    Raises:
+        UsageError: it is not a private key.
+    """
+    try:
+        made: LocalAccount = Account.from_key(private_key)
+    except Exception:  # eth-keys has several kinds; none may show the key
+        raise UsageError("not a secp256k1 private key of 32 bytes") from None
+    return made

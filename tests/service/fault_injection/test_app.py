@@ -1,0 +1,171 @@
+"""The HTTP interface of the switches, without a service behind it."""
+
+import asyncio
+import stat
+
+import httpx
+import pytest
+
+from mpcsim.cli import main
+from mpcsim.errors import UsageError
+from mpcsim.service.fault_injection import access, app
+from mpcsim.service.fault_injection.access import Access
+from mpcsim.service.fault_injection.client import over_http
+from mpcsim.service.fault_injection.conditions import NotInForce
+from mpcsim.service.fault_injection.table import find
+from mpcsim.service.operations.supervisor import HOST, free_port
+from mpcsim.service.process.listening import listen
+from mpcsim.sim import Network, Scenario
+
+TOKEN = "0123456789abcdef" * 4
+
+
+class Thrown:
+    """Remembers what was thrown."""
+
+    def __init__(self, error=None):
+        self.seen = []
+        self.error = error
+
+    def __call__(self, name, told):
+        self.seen.append((name, find(name).given(told)))
+        if self.error is not None:
+            raise self.error
+        return {"runs": True} if name == "status" else {}
+
+
+def asked(thrown, method, path, token=TOKEN, **body):
+    async def ask():
+        transport = httpx.ASGITransport(app.create_app(thrown, TOKEN))
+        headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
+        async with httpx.AsyncClient(transport=transport, base_url="http://control") as http:
+            return await http.request(method, path, headers=headers, **body)
+
+    return asyncio.run(ask())
+
+
+def test_a_switch_is_thrown():
+    thrown = Thrown()
+    answer = asked(thrown, "POST", "/control/slow", json={"part": "node", "ms": 5})
+    assert (answer.status_code, answer.json()) == (200, {})
+    assert asked(thrown, "GET", "/control").json() == {"runs": True}
+    assert asked(thrown, "POST", "/control/reset").status_code == 200
+    assert thrown.seen == [("slow", {"part": "node", "ms": 5.0}), ("status", {}), ("reset", {})]
+
+
+@pytest.mark.parametrize("token", [None, "", TOKEN[:-1], TOKEN + "0", "ü", TOKEN.upper()])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/control"), ("POST", "/control/reset"), ("POST", "/control/x")]
+)
+def test_nothing_works_without_the_token(method, path, token):
+    thrown = Thrown()
+    answer = asked(thrown, method, path, token)
+    assert answer.status_code == 401
+    assert answer.json() == {"error": "not the token of these switches"}
+    assert thrown.seen == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "why"),
+    [
+        ("/control/rest", {"json": {}}, 404, "unknown switch 'rest'; did you mean reset?"),
+        ("/control/down", {"json": {"part": "bank"}}, 400, "down: unknown part 'bank'"),
+        ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
+        ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
+        ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
+        ("/elsewhere", {}, 404, "Not Found"),
+    ],
+)
+def test_each_mistake_has_an_answer(path, body, status, why):
+    answer = asked(Thrown(), "POST", path, **body)
+    assert answer.status_code == status
+    assert why in answer.json()["error"]
+
+
+def test_what_is_not_in_force_is_no_mistake_of_the_callers():
+    answer = asked(Thrown(NotInForce("the node has ended")), "POST", "/control/reset")
+    assert (answer.status_code, answer.json()) == (503, {"error": "the node has ended"})
+
+
+# ---------------------------------------------------------------------- the other end
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """The data folder of a service with switches, and what was thrown."""
+    data, port, thrown = tmp_path_factory.mktemp("data"), free_port(), Thrown()
+    with (
+        app.served(thrown, TOKEN, port),
+        access.written(data, Access(f"http://{HOST}:{port}", TOKEN)),
+    ):
+        yield data, thrown
+
+
+@pytest.fixture
+def thrown(served):
+    thrown = served[1]
+    yield thrown
+    thrown.seen, thrown.error = [], None
+
+
+@pytest.fixture
+def data(served):
+    return served[0]
+
+
+def test_the_file_is_its_owners_alone_and_goes_with_the_service(tmp_path):
+    (tmp_path / "control.json").write_text("{}")  # of one that was killed
+    (tmp_path / ".control.json.x.part").write_text("{}")
+    at = Access("http://127.0.0.1:1", TOKEN)
+    with access.written(tmp_path, at):
+        (path,) = tmp_path.iterdir()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        assert access.read(tmp_path) == at
+        assert TOKEN not in repr(at)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="no service that runs with --control keeps its data in"):
+        access.read(tmp_path)
+    for damaged in ("", "{}", '{"address": 1}', '["a"]', '{"address":"a","token":"b","c":1}'):
+        (tmp_path / "control.json").write_text(damaged)
+        with pytest.raises(UsageError, match="cannot be read, or is damaged"):
+            access.read(tmp_path)
+
+
+def test_from_python(data, thrown):
+    control, scenario = over_http(data), Scenario(Network.star(3.0), seed=5)
+    scenario.save(data / "my.toml")
+    with control.down("operator"), control.slow("node", 5), control.cut("gateway"):
+        thrown.seen.clear()
+    with pytest.raises(ZeroDivisionError), control.clock(hours=1, seconds=1):
+        1 / 0  # noqa: B018
+    with control.fail_next("sign", 504, done=True), control.expire(2):
+        pass
+    for under in (scenario, data / "my.toml", str(data / "my.toml")):
+        control.network(under).undo()
+    fail = {"endpoint": "sign", "answer": "504", "times": 1, "done": True}
+    assert thrown.seen == [
+        ("mend", {"part": "gateway"}),
+        ("slow", {"part": "node", "ms": 0}),
+        ("up", {"part": "operator"}),
+        ("clock", {"seconds": 3601}),
+        ("clock", {"seconds": 0}),
+        ("fail", fail),
+        ("expire", {"times": 2}),
+        ("expire", {"times": 0}),
+        ("fail", {"endpoint": "sign", "answer": "504", "times": 0}),
+        *[("network", {"scenario": scenario.dumps()}), ("network", {})] * 3,
+    ]
+    assert control.status() == {"runs": True}
+    thrown.error = NotInForce("the gateway has ended")
+    with pytest.raises(NotInForce, match="the gateway has ended"):
+        control.reset()
+
+
+def test_a_port_that_is_taken_is_said_before_anything_runs(tmp_path, capsys):
+    port = free_port()
+    with listen(HOST, port):
+        options = ["serve", "--control", str(port), "--data", str(tmp_path / "data")]
+        assert main(options) == 2
+    said = f"control: cannot listen on {HOST} port {port}: Address already in use"
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()

@@ -1,0 +1,56 @@
+"""A gateway in memory for each test that asks for one; tests of it may be coroutines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import fields
+
+import pytest
+
+from mpcsim.service.operations import GatewayOptions, OpenGateway
+from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
+from tests.helpers.gateway import Client, Clock, open_with
+
+OPTIONS = {option.name for option in fields(GatewayOptions)}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "options(**options): ``GatewayOptions`` of the test's gateway"
+    )
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The monotonic clock of the test's gateway, if the test asks for it."""
+    return Clock()
+
+
+@pytest.fixture
+def wall_clock() -> Clock:
+    """The time of day of the test's gateway, if the test asks for it."""
+    return Clock()
+
+
+@pytest.fixture
+def gateway(request: pytest.FixtureRequest) -> Iterator[OpenGateway]:
+    """An open gateway with its MPC nodes: in memory, unless the test asks for a folder.
+
+    Its options are those of the mark, and the test's parameters that are named as options are.
+    """
+    marker = request.node.get_closest_marker("options")
+    options = dict(marker.kwargs) if marker else {}
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    options |= {name: params[name] for name in params.keys() & OPTIONS}
+    for fixture, option in (("clock", "clock"), ("wall_clock", "now"), ("tmp_path", "folder")):
+        if fixture in request.fixturenames:
+            options[option] = request.getfixturevalue(fixture)
+    with closing(open_with(**options)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def client(gateway: OpenGateway) -> Client:
+    """Alice's connection to the gateway."""
+    return Client.of(gateway)

@@ -1,0 +1,171 @@
+"""Bounds of the gateway on what callers and MPC nodes may send: at each bound, and one over it."""
+
+import asyncio
+import math
+from dataclasses import replace
+from functools import partial
+from unittest.mock import AsyncMock
+
+import pytest
+from starlette.requests import Request
+
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.service.gateway import streaming
+from mpcsim.service.gateway.app import MAX_FORM_BYTES
+from mpcsim.service.gateway.gateway import AT_ONCE
+from mpcsim.service.gateway.waves import MAX_SAID, MAX_WAVES
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused, too_many_at_once
+from mpcsim.service.rpc.http import Incoming
+from tests.helpers.gateway import Client, give_key, until
+from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
+from tests.service.gateway.test_lying_node import lie
+from tests.service.gateway.test_sessions import refusal
+
+NO_ANSWER = (502, "the operator's MPC node answers something else than it was asked")
+
+
+async def in_pieces(*pieces):
+    for piece in pieces:
+        yield piece
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        (SIGN_UP, MAX_FORM_BYTES),
+        (LOGIN, MAX_FORM_BYTES),
+        (wire.PREFIX + "suspend", MAX_FORM_BYTES),
+        (wire.PREFIX + "exchange", wire.MAX_BODY_BYTES),
+    ],
+)
+async def test_bodies_are_limited_whether_they_say_their_length_or_not(
+    path, limit, gateway, client
+):
+    headers = {"Content-Type": wire.MEDIA_TYPE}
+    if path == SIGN_UP:
+        headers["Content-Type"] = "application/json"
+    if path in (LOGIN, SIGN_UP):
+        headers |= basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+    post = partial(client.request, "POST", path)
+    for content in (b"x" * (limit + 1), in_pieces(b"x" * limit, b"x")):
+        response = await post(content=content, headers=headers)
+        assert response.status_code == 413
+        assert response.json() == {"error": f"body of more than {limit} bytes"}
+    for length in ("-1", "x", "²", "1e3"):
+        wrong = {**headers, "Content-Length": length.encode("latin-1")}
+        assert (await post(content=b"x", headers=wrong)).status_code == 413
+    for content in (b"x" * limit, in_pieces(b"x" * (limit - 1), b"x")):
+        assert (await post(content=content, headers=headers)).status_code == 400
+
+
+async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
+    def incoming(*chunks):
+        pieces = [{"type": "http.request", "body": c, "more_body": True} for c in chunks]
+        receive = AsyncMock(side_effect=[*pieces, {"type": "http.request"}])
+        return Incoming(Request({"type": "http", "headers": []}, receive), limit=5)
+
+    fits, over = incoming(b"abc", b"de"), incoming(b"abc", b"def")
+    assert [await fits.more() for _ in range(3)] == [b"abc", b"de", b""]
+    assert (bytes(fits.so_far), fits.complete) == (b"abcde", True)
+    assert await over.more() == b"abc"
+    for _ in range(2):
+        with pytest.raises(Refused, match="body of more than 5 bytes"):
+            await over.more()
+
+
+@pytest.mark.parametrize(("queue", "most_of_user"), [(0, 3), (2, 3), (0, 2)])
+async def test_so_many_requests_of_a_user_are_answered_at_a_time(
+    queue, most_of_user, gateway, client
+):
+    """While an MPC node hangs, and each holds a connection; other users are none the worse."""
+    assert gateway.gateway._places._most == AT_ONCE + 4 * queue
+    why = (429, str(too_many_at_once()))
+    if most_of_user == 2:
+        why = (503, "too many requests of this user are being answered; try again")
+    share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
+    await client.meet()
+    gateway.gateway._places._most, port = 5 - most_of_user, gateway.links[OPERATOR].port
+    handle = port.handle
+
+    async def hanging(*request):
+        await go_on.wait()
+        return await handle(*request)
+
+    port.handle = hanging
+    opening = client.opening(share, dict.fromkeys(MPC_NODES, b""))
+    held = [asyncio.create_task(client.post("open", opening)) for _ in range(2)]
+    await until(lambda: sum(gateway.gateway._places._held.values()) == 2)
+    refused = await client.post("open", opening)
+    assert (refused.status_code, refused.json()["error"]) == why
+    assert (await Client.of(gateway, "bob").post("open", opening)).status_code == 404
+    go_on.set()
+    assert {reply.status_code for reply in await asyncio.gather(*held)} == {400}
+    assert not gateway.gateway._places._held
+
+
+# ---------------------------------------------------------------------- MPC nodes
+
+
+def answer_with(gateway, party, verb, change):
+    """From now on, an MPC node's answers to a verb are changed."""
+    lie(gateway, party, verb, lambda reply: change(wire.Answer.from_bytes(reply)).to_bytes())
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize("over", [0, 1])
+async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    await client.meet()
+    party, request = client.begin_sign(share)
+    noise = Envelope(9, 1, False, OPERATOR, CLIENT, party.session_id, b"").encode()
+    answer_with(
+        gateway,
+        OPERATOR,
+        "sign",
+        lambda answer: replace(answer, messages=(noise,) * (MAX_SAID + over)),
+    )
+    if over:
+        assert await refusal(client.ask("sign", request)) == NO_ANSWER
+    else:
+        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        assert len(reply.messages) == MAX_SAID
+
+
+@pytest.mark.parametrize("waves", [MAX_WAVES - 1, MAX_WAVES, math.inf])
+async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(waves, gateway, client):
+    """Whoever would go on for ever is heard no more, and the caller is answered."""
+    await give_key(gateway, client, "ed25519")
+    asked = []
+
+    def talkative(answer, party):
+        asked.append(party)
+        if asked.count(party) >= waves:
+            return replace(answer, messages=())
+        other = OPERATOR + INSTITUTION - party
+        message = Envelope(9, 1, False, party, other, session_id, b"").encode()
+        return replace(answer, messages=(message,))
+
+    for party in MPC_NODES:
+        for verb in ("recover", "exchange"):
+            answer_with(gateway, party, verb, partial(talkative, party=party))
+    session_id = bytes(31) + b"\1"
+    await client.ask("recover", wire.Recover(session_id, "ed25519"))
+    assert [asked.count(party) for party in MPC_NODES] == [min(waves, MAX_WAVES)] * 2
+
+
+@pytest.mark.options(forwarding="stream")
+@pytest.mark.parametrize("under_way", [0, 1, 2])
+async def test_so_many_bodies_go_on_while_they_come(under_way, monkeypatch, gateway):
+    monkeypatch.setattr(streaming, "MAX_STREAMS", 2)
+    stream = gateway.gateway._streaming  # bodies of other callers, which would take long to send
+    stream._under_way |= {object() for _ in range(under_way)}
+    looked_at = []
+
+    async def find(asking, body):
+        looked_at.append(body)
+
+    monkeypatch.setattr(stream, "_session", find)
+    assert await stream.exchange(None, "a body") is None
+    assert looked_at == ["a body"] * (under_way < 2)

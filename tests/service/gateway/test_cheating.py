@@ -1,0 +1,127 @@
+"""A client that cheats: what the MPC nodes do about it, and for how long."""
+
+from contextlib import closing
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.mpc_node.store import ShareStore
+from mpcsim.service.vault import SecretStore
+from tests.helpers.adversary import on
+from tests.helpers.gateway import (
+    Client,
+    Failed,
+    Stuck,
+    cheating,
+    give_key,
+    reopen,
+    seal,
+    shares_of,
+)
+from tests.helpers.tiers import fast_few
+
+
+def flip(data):
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+bad_offer = on("Offer", lambda m: replace(m, offer=replace(m.offer, t=flip(m.offer.t))))
+G = SECP256K1.base(SECP256K1.scalar(1))
+bad_gamma = on("Respond", lambda m: replace(m, Gamma_u=m.Gamma_u + G))
+malformed_ecdsa = on("Commit", lambda m: b"?")
+malformed_frost = on("Commitments", lambda m: b"?")
+NONCE = "nonce used in the multiplication is not the committed one"
+
+
+async def suspended(gateway, client, share, party, why):
+    """Both the vault and signing are refused."""
+    name = {2: "operator", 3: "institution"}[party]
+    error = f"this key is suspended at the {name}: {why}; recover it"
+    response = await client.post("sign", client.begin_sign(share, signer=party)[1])
+    assert (response.status_code, response.json()) == (409, {"error": error})
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    body = client.opening(share, store.halves)
+    response = await client.post("open", body)
+    assert response.status_code == 409
+    assert "this key is suspended at the " in response.json()["error"]
+
+
+CHEATS = [
+    ("secp256k1", bad_offer, "OT-extension correlation check fails", True),
+    ("secp256k1", bad_gamma, NONCE, False),
+    ("secp256k1", malformed_ecdsa, "message does not decode", False),
+    ("ed25519", malformed_frost, "message does not decode", False),
+]
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(tmp_path, party):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, "secp256k1")
+        node = gateway.links[party].node
+        node.store.database._writer.execute("PRAGMA query_only = ON")
+        with pytest.raises(Failed) as failed:
+            await client.sign(share, signer=party, wrap=cheating(bad_offer))
+        assert failed.value.status == 503
+        await suspended(gateway, client, share, party, f"{CHEATS[0][2]} (by the client)")
+        other = gateway.links[5 - party].node.store.find(share.record.epoch.hex())
+        assert other.suspended_there == node.store.owed == 1
+        node.store.database._writer.execute("PRAGMA query_only = OFF")
+        node.sweep()
+        assert node.store.owed == 0
+        assert shares_of(gateway)[party][0][-1] == f"{CHEATS[0][2]} (by the client)"
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("cheat", "party"), fast_few(product(CHEATS, MPC_NODES), 4))
+async def test_a_cheat_is_remembered_until_the_key_is_recovered(tmp_path, cheat, party):
+    curve, tamper, why, discards = cheat
+    why += " (by the client)"
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, curve)
+        with pytest.raises(Stuck, match="a peer reported that it aborted"):
+            await client.sign(share, signer=party, wrap=cheating(tamper))
+        await suspended(gateway, client, share, party, why)
+        assert not gateway.gateway.sessions._sessions
+        assert not gateway.links[party].node.sessions
+        (reason,) = gateway.links[party].node.aborts.elements()
+        assert why.startswith(reason.text)
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        await suspended(gateway, client, share, party, why)
+        node = gateway.links[party].node
+        stored = KeyShare.from_bytes(node.store.find(share.record.epoch.hex()).share)
+        if curve == "secp256k1":
+            assert (stored.peers[CLIENT].multiplication is None) == discards
+        other = 5 - party
+        assert [s for *_, s in shares_of(gateway)[other]] == [None]
+        new = await client.recover(curve)
+        assert new.public_key == share.public_key
+        await client.check_works(new)
+        await client.check_retired(share)
+
+
+async def test_discarding_is_stored_before_anyone_hears(monkeypatch, gateway, client):
+    """If it cannot be stored, nobody hears of the abort, and the state is not used again."""
+    share = await give_key(gateway, client, "secp256k1")
+    original = ShareStore.suspend
+
+    def full(*arguments):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(ShareStore, "suspend", full)
+    with pytest.raises(Failed) as failed:
+        await client.sign(share, wrap=cheating(bad_offer))
+    assert (failed.value.status, failed.value.error) == (500, "internal error")
+    monkeypatch.setattr(ShareStore, "suspend", original)
+    with pytest.raises(Failed) as failed:
+        await client.sign(share)
+    assert failed.value.status == 409
+    await client.sign(share, signer=3)
+    await client.check_works(await client.recover("secp256k1"))

@@ -1,0 +1,401 @@
+"""Which shares are in force: every way in which requests and answers can be lost or late, and
+either side stopped, while two nodes vote."""
+
+import itertools
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.service.gateway.decision import Decision, Request
+from mpcsim.service.gateway.registry import RegisteredKey
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused, timed_out
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.standing import Ask, End, Ended, Standing
+from mpcsim.service.rpc.statements import Abort, Held
+from tests.helpers.voting import (
+    CURVE,
+    FAULTS,
+    FINE,
+    IDENTITIES,
+    PUBLIC,
+    USER,
+    Stopped,
+    World,
+    epoch,
+    first_key,
+    forged,
+    vote_of,
+)
+
+
+def said(decision, name):
+    if decision.record and decision.record.record.epoch == epoch(name):
+        return "in force"
+    return "unknown" if decision.open(epoch(name)) else "refused"
+
+
+def with_faults(most, length, every=1):
+    """Outcomes of the first requests: all ways in which fewer than `most` go wrong, and every
+    `every`-th way in which `most` do. An odd `every` meets each fault at each place."""
+    for many in range(most + 1):
+        ways = itertools.product(
+            itertools.combinations(range(length), many), itertools.product(FAULTS, repeat=many)
+        )
+        for places, faults in itertools.islice(ways, 0, None, every if many == most else 1):
+            outcomes = [FINE] * length
+            for place, fault in zip(places, faults, strict=True):
+                outcomes[place] = fault
+            yield outcomes
+
+
+def sweep(every):
+    """Parameters `every`: so many are tried in `make test`, and all of them in `make soak`."""
+    return pytest.mark.parametrize("every", [every, pytest.param(1, marks=pytest.mark.soak)])
+
+
+# ---------------------------------------------------------------------- one key is made
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize(
+    ("parties", "most", "every"),
+    [
+        (MPC_NODES, 2, 11),
+        ((OPERATOR,), 1, 1),
+        ((INSTITUTION,), 1, 1),
+        *[
+            pytest.param(parties, most, every, marks=pytest.mark.soak)
+            for parties, most, every in [
+                (MPC_NODES, 2, 1),
+                ((OPERATOR,), 2, 1),
+                ((INSTITUTION,), 2, 1),
+                (MPC_NODES, 3, 5),
+            ]
+        ],
+    ],
+)
+def test_whatever_is_lost_the_nodes_agree_and_what_was_said_was_true(
+    recovery, parties, most, every
+):
+    """Also where the second node has nothing to vote for."""
+    told = set()
+    for outcomes in with_faults(most, 8, every):
+        with World() as world:
+            old = first_key(world) if recovery else None
+            world.prepare("new", old, parties)
+            answer = said(world.decide("new", outcomes), "new")
+            told.add(answer)
+            in_force = world.settled()
+            assert in_force in (epoch("new"), old and epoch(old))
+            if answer != "unknown":
+                assert (in_force == epoch("new")) == (answer == "in force"), outcomes
+    expected = {"refused", "unknown"} | ({"in force"} if parties == MPC_NODES else set())
+    assert told == expected
+
+
+@sweep(3)
+@pytest.mark.parametrize("recovery", [False, True])
+def test_a_gateway_that_stops_at_any_step_goes_on_at_its_next_start(recovery, every):
+    for at in range(8):
+        for before in with_faults(1, at, every):
+            with World() as world:
+                old = first_key(world) if recovery else None
+                world.prepare("new", old)
+                remembered = world.registered
+                with suppress(Stopped):
+                    world.decide("new", [*before, "gateway stopped"])
+                for registered in (world.registered, remembered):
+                    world.registered = registered
+                    assert world.settled() in (epoch("new"), old and epoch(old))
+
+
+def test_a_registry_that_lags_behind_follows_even_one_node():
+    for party in MPC_NODES:
+        with World() as world:
+            old = first_key(world)
+            remembered = world.registered
+            world.prepare("new", old)
+            silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
+            assert said(world.decide("new", silent), "new") == "in force"
+            assert world.stores[party].active(USER, CURVE).key_id == epoch("new").hex()
+            for registered in (remembered, None):
+                world.registered = registered
+                assert world.settled() == epoch("new")
+                assert world.registered.recoveries == 1
+
+
+def test_what_is_in_force_at_a_node_is_not_brought_there_again():
+    with World() as world:
+        first_key(world)
+        world.nodes[INSTITUTION].activate = lambda record: pytest.fail("it is in force there")
+        assert world.settled() == epoch("first")
+
+
+def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
+    """Its store was put back as it was before it had the new share."""
+    for party in MPC_NODES:
+        with World() as world:
+            old = first_key(world)
+            world.prepare("new", old)
+            world.decide("new")
+            (share,) = [world.stores[party].active(USER, CURVE)]
+            with world.stores[party]._database.transaction() as cursor:
+                cursor.execute(
+                    "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
+                )
+            world.was_active[party] = [epoch("first").hex()]
+            held = [store.holdings("", 9) for store in world.stores.values()]
+            decision = world.decide()
+            assert not decision.fits
+            assert decision.unanswered is None
+            assert [store.holdings("", 9) for store in world.stores.values()] == held
+            assert share.key_id == epoch("new").hex()
+
+
+# ---------------------------------------------------------------------- two at once
+
+
+@pytest.mark.parametrize("recovery", [False, True])
+@pytest.mark.parametrize(
+    ("most", "every"), [(1, 7), *[pytest.param(n, n, marks=pytest.mark.soak) for n in (1, 2)]]
+)
+def test_two_from_one_predecessor_never_both_come_into_force(recovery, most, every):
+    """A gateway that believes itself alone, and another beside it, or that was started anew."""
+    # Of two faults with one of the other's, every other pair: all faults meet everywhere.
+    pairs = itertools.product(with_faults(most, 4), with_faults(1, 6))
+    for one, other in itertools.islice(pairs, 0, None, every):
+        with World() as world:
+            old = first_key(world) if recovery else None
+            world.prepare("one", old)
+            world.prepare("other", old)
+            registered = world.registered
+            first = said(world.decide("one", one), "one")
+            world.registered = registered
+            second = said(world.decide("other", other), "other")
+            in_force = world.settled()
+            for name, answer in [("one", first), ("other", second)]:
+                if answer != "unknown":
+                    assert (in_force == epoch(name)) == (answer == "in force")
+
+
+def test_each_settled_at_one_node_comes_to_nothing():
+    """Two recoveries from one epoch; each node has voted for another one."""
+    with World() as world:
+        old = first_key(world)
+        world.prepare("one", old)
+        world.prepare("other", old)
+        for party, name in [(OPERATOR, "one"), (INSTITUTION, "other")]:
+            world.handle(party, "vote", wire.Activate(bytes(32), epoch(name)))
+        assert world.settled() == epoch("first")
+
+
+def test_an_epoch_aborted_first_is_never_voted_for():
+    with World() as world:
+        world.prepare("new")
+        world.handle(OPERATOR, "abort", End(Abort(USER, CURVE, epoch("new")), None))
+        assert said(world.decide("new"), "new") == "refused"
+        assert world.settled() is None
+
+
+def test_an_epoch_that_neither_node_has_made_is_refused_and_nothing_is_signed_for_it():
+    """A caller may name any. The word of one node alone is not enough for that."""
+    for outcomes, answer in [
+        ([], "refused"),
+        ([FINE, FINE, FINE, FINE, FINE, "request lost"], "unknown"),
+        ([FINE, "request lost", FINE, "request lost"], "unknown"),
+    ]:
+        with World() as world:
+            assert said(world.decide("new", outcomes), "new") == answer
+            for store in world.stores.values():
+                assert store._database.rows("SELECT * FROM signed") == []
+            assert world.settled() is None
+
+
+# ---------------------------------------------------------------------- what is not believed
+
+
+def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
+    with World() as world:
+        first_key(world)
+        for user, curve in [("another", CURVE), (USER, "secp256k1")]:
+            decision = Decision(user, curve, PUBLIC, None)
+            while requests := decision.requests():
+                for request in requests:
+                    if request.scope.verb == "standing":
+                        request = replace(request, body=Ask(USER, CURVE))
+                    decision.heard(request, world.ask(request, FINE))
+            assert decision.record is None
+            assert not decision.fits
+
+
+def test_a_node_that_talks_nonsense_is_one_that_refuses():
+    decision = Decision(USER, CURVE, PUBLIC, None)
+    for request in decision.requests():
+        decision.heard(request, b"nonsense")
+    assert decision.requests() == []
+    assert "answers something else than it was asked" in str(decision.failures[0])
+
+
+# ---------------------------------------------------------------------- a node that lies
+
+
+def lying(world, outcomes):
+    """What the operator says in place of the truth, by verb; it does nothing."""
+
+    def ask(request, outcome, honest=world.ask):
+        lie = outcomes.get(request.scope.verb) if request.party == OPERATOR else None
+        return honest(request, outcome) if lie is None else lie(request)
+
+    world.ask = ask
+
+
+@pytest.mark.parametrize("vote_first", [False, True])
+def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(vote_first):
+    """Else the registry would follow what the other node drops, and no key would be left."""
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        own = world.nodes[OPERATOR].vote(epoch("new").hex())
+        abort = Abort(USER, CURVE, epoch("new"))
+        signature = IDENTITIES[OPERATOR].sign(abort)
+        held = Held(epoch("new"), b"public key", 1, own)
+        before = world.nodes[OPERATOR].standing(Ask(USER, CURVE)).active
+        lying(
+            world,
+            {
+                "vote": lambda _: timed_out(OPERATOR),
+                "standing": lambda _: Standing(before, held if vote_first else None).to_bytes(),
+                "abort": lambda _: Ended(signature, held).to_bytes(),
+            },
+        )
+        decision = world.decide("new")
+        assert said(decision, "new") == "in force"
+        assert world.stores[INSTITUTION].active(USER, CURVE).key_id == epoch("new").hex()
+        assert world.registered.key_id == epoch("new").hex()
+
+
+def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        own = world.nodes[OPERATOR].vote(epoch("new").hex())
+        signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
+        lies = {
+            "vote": lambda _: timed_out(OPERATOR),
+            "standing": lambda _: world.nodes[OPERATOR].standing(Ask(USER, "secp256k1")).to_bytes(),
+            "abort": lambda _: Ended(signature, None).to_bytes(),
+        }
+        lying(world, lies)
+        decision = world.decide("new")
+        assert said(decision, "new") == "refused"
+        assert world.stores[INSTITUTION].voted(USER, CURVE) is None
+        decision._learn(own, OPERATOR)
+        assert decision.record.record.epoch == epoch("first")
+
+
+@pytest.mark.parametrize(("by", "name"), [(INSTITUTION, "new"), (OPERATOR, "first")])
+def test_an_abort_that_a_node_has_not_signed_settles_nothing(by, name):
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        ended = Ended(IDENTITIES[by].sign(Abort(USER, CURVE, epoch(name))), None).to_bytes()
+        lying(world, {"vote": lambda _: timed_out(OPERATOR), "abort": lambda _: ended})
+        assert said(world.decide("new"), "new") == "unknown"
+
+
+def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_dropped():
+    """It has signed the abort first, which the other has dropped its share for, and voted then."""
+    with World() as world:
+        first_key(world)
+        votes = forged(world, "new")
+        both = votes[OPERATOR].with_vote(votes[INSTITUTION])
+        world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
+        shown = Standing(Held(epoch("new"), b"public key", 1, both), None).to_bytes()
+        lying(world, {"standing": lambda _: shown, "activate": lambda _: b""})
+        assert not world.decide().fits
+        assert world.registered.key_id == epoch("first").hex()
+
+
+def test_a_nodes_word_that_an_epoch_is_in_force_settles_nothing_that_the_other_has_signed():
+    """Else the caller would be told that it came to nothing, and it comes into force later."""
+    with World() as world:
+        first_key(world)
+        world.prepare("new", "first")
+        claimed = Held(epoch("new"), b"public key", 1, vote_of(OPERATOR, "new", number=1))
+        refuse = lambda _: Refused(409, "no")  # noqa: E731
+        lying(
+            world,
+            {
+                "vote": refuse,
+                "abort": refuse,
+                "standing": lambda _: Standing(claimed, None).to_bytes(),
+            },
+        )
+        assert said(world.decide("new"), "new") == "unknown"
+
+
+@pytest.mark.parametrize("registered", [{"public_key": b"other"}, {"recoveries": 1}])
+def test_a_record_of_another_key_or_older_than_the_registered_one_is_not_followed(registered):
+    with World() as world:
+        first_key(world)
+        world.registered = replace(world.registered, record=None, **registered)
+        decision = world.decide()
+        assert decision.record is None
+        assert not decision.fits
+
+
+def hear(decision, party, vote):
+    body = wire.Activate(bytes(32), vote.record.epoch)
+    decision.heard(Request(party, Scope("vote"), body), vote.to_bytes())
+
+
+@pytest.mark.parametrize(
+    ("changed", "in_force"),
+    [
+        ((), True),
+        (({"number": 1},), False),
+        (({"shares": b"S" * 32},), False),
+        (({"predecessor": epoch("first")},), False),
+        (({"identities": {**PUBLIC, OPERATOR: PUBLIC[INSTITUTION]}},) * 2, False),
+        (({"user_id": "another"},) * 2, False),
+        (({"curve_name": "secp256k1"},) * 2, False),
+    ],
+)
+def test_two_votes_are_for_one_record_of_this_key_and_these_nodes(changed, in_force):
+    decision = Decision(USER, CURVE, PUBLIC, None)
+    for party, change in itertools.zip_longest(MPC_NODES, changed, fillvalue={}):
+        hear(decision, party, vote_of(party, "new", **change))
+        assert party != OPERATOR or decision.record is None
+    assert (decision.record is not None) == in_force
+
+
+@pytest.mark.parametrize(
+    ("changed", "followed"),
+    [
+        ({"number": 2}, True),
+        ({"number": 1}, False),
+        ({"number": 0}, False),
+        ({"number": 2, "public_key": b"another"}, False),
+    ],
+)
+def test_of_two_records_the_one_of_more_recoveries_of_the_same_key_is_in_force(changed, followed):
+    decision = Decision(USER, CURVE, PUBLIC, None)
+    for name, change in [("first", {"number": 1}), ("new", changed)]:
+        for party in MPC_NODES:
+            hear(decision, party, vote_of(party, name, **change))
+    assert decision.record.record.epoch == epoch("new" if followed else "first")
+
+
+@pytest.mark.parametrize("changed", MPC_NODES)
+def test_a_registered_record_counts_only_under_the_identities_of_both_nodes(changed):
+    record = vote_of(OPERATOR, "new").with_vote(vote_of(INSTITUTION, "new"))
+    registered = RegisteredKey(
+        USER, CURVE, epoch("new").hex(), b"public key", "then", record=record.to_bytes()
+    )
+    assert Decision(USER, CURVE, PUBLIC, registered).record == record
+    others = {**PUBLIC, changed: Identity(bytes(32)).public}
+    assert Decision(USER, CURVE, others, registered).record is None

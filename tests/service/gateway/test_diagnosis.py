@@ -1,0 +1,158 @@
+"""What is the matter with a key: any stores of one key's history, beside a few lines that count."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.ids import MPC_NODES
+from mpcsim.service.gateway.diagnosis import Case, Heard, Trouble, What, diagnose
+from mpcsim.service.gateway.registry import RegisteredKey
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc.statements import Held, KeyRecord, LogHead, SignedRecord, Testimony, Vote
+
+USER, CURVE, PUBLIC_KEY = "user", "ed25519", b"public key"
+IDENTITIES = {party: Identity(bytes([party]) * 32) for party in MPC_NODES}
+HEAD = LogHead(0, bytes(32))
+EPOCHS = 4
+
+
+def epoch(number):
+    return bytes([number]) * 32
+
+
+@cache
+def record(number, *parties):
+    """Of the shares of a number, with the votes of these."""
+    made = KeyRecord(
+        USER,
+        CURVE,
+        PUBLIC_KEY,
+        epoch(number),
+        epoch(number - 1) if number else None,
+        number,
+        bytes(32),
+        {party: identity.public for party, identity in IDENTITIES.items()},
+    )
+    signatures = {party: IDENTITIES[party].sign(Vote(made, HEAD, 0)) for party in parties}
+    return SignedRecord(made, dict.fromkeys(parties, HEAD), signatures, dict.fromkeys(parties, 0))
+
+
+@dataclass(frozen=True)
+class Node:
+    """What an MPC node holds: numbers of shares."""
+
+    active: int | None
+    voted: int | None
+    suspended: bool
+    restored: bool
+
+    def holds(self, number):
+        return number in (self.active, self.voted)
+
+    def heard(self, party):
+        def held(number, *voters):
+            if number is None:
+                return None
+            return Held(epoch(number), PUBLIC_KEY, number, record(number, *voters))
+
+        suspended = [epoch(self.active)] if self.suspended and self.active is not None else []
+        active, voted = held(self.active, *MPC_NODES), held(self.voted, party)
+        said = (active, voted, tuple(suspended), (), int(self.restored))
+        statement = Testimony(party, bytes(16), USER, CURVE, *said)
+        return Heard(IDENTITIES[party].public, statement)
+
+
+@st.composite
+def nodes(draw):
+    numbers = st.integers(0, EPOCHS - 1)
+    active = draw(st.none() | numbers)
+    voted = draw(st.sampled_from([None, 0 if active is None else active + 1]))
+    return Node(active, voted, draw(st.booleans()), draw(st.booleans()))
+
+
+def in_the_way(node, other):
+    """Whether an MPC node whose store was put back cannot simply be told by the other one."""
+    new = other.voted is not None and not node.holds(other.voted)
+    return node.restored and (other.restored or new)
+
+
+UNHEARD = Trouble(What.UNHEARD, "it cannot be reached", "start it")
+
+
+def registered(number):
+    if number is None:
+        return None
+    signed = record(number, *MPC_NODES).to_bytes()
+    return RegisteredKey(USER, CURVE, epoch(number).hex(), PUBLIC_KEY, "", number, signed)
+
+
+def expected(user, number, heard):
+    """What must be told, but for what cannot be heard."""
+    both = len(heard) == len(MPC_NODES)
+    agreed = [n for n in range(EPOCHS + 1) if both and all(node.holds(n) for node in heard)]
+    newest = max(agreed, default=None)
+    newer = newest is not None and (number is None or newest > number)
+    wanted = newest if newer else number
+    said = set()
+    if any(map(in_the_way, heard, reversed(heard))) if both else any(n.restored for n in heard):
+        said.add(What.UNMERGED)
+    if not user:
+        said.add(What.USER_UNKNOWN)
+    elif newer and all(node.active == newest for node in heard):
+        said.add(What.KEY_UNKNOWN if number is None else What.REGISTRY_OLDER)
+    ahead = wanted is not None and any((node.active or 0) > wanted for node in heard)
+    if both or (wanted is not None and not ahead):
+        if all(node.active == wanted for node in heard):
+            if both and any(node.voted is not None for node in heard):
+                said.add(What.VOTE_ALONE)
+        elif wanted is not None and all(node.holds(wanted) for node in heard):
+            said.add(What.NOT_YET_IN_FORCE)
+        else:
+            said.add(What.STORE_OLDER)
+    if any(node.suspended and node.active == wanted is not None for node in heard):
+        said.add(What.SUSPENDED)
+    return said, wanted, newer and all(node.active == newest for node in heard)
+
+
+@given(
+    st.booleans(),
+    st.none() | st.integers(0, EPOCHS - 1),
+    st.tuples(nodes() | st.none(), nodes() | st.none()),
+)
+def test_stores_of_any_moments(user, number, said):
+    """Also such as no history makes: whoever lies, or damages files, can."""
+    number = number if user else None  # whom it does not know, it has no keys of
+    case = Case(
+        USER,
+        CURVE,
+        "alice" if user else None,
+        registered(number),
+        nodes={
+            party: node.heard(party) if node else UNHEARD
+            for party, node in zip(MPC_NODES, said, strict=True)
+        },
+    )
+    finding = diagnose(case)
+    heard = [node for node in said if node is not None]
+    troubles, wanted, newer = expected(user, number, heard)
+    told = [trouble.what for trouble in finding.troubles if trouble is not UNHEARD]
+    assert set(told) == troubles
+    both_heard = len(heard) == len(MPC_NODES)
+    restored = sum(node.restored for node in heard)
+    assert len(finding.notes) == (both_heard and restored == 1 and What.UNMERGED not in told)
+    assert len(finding.troubles) - len(told) == len(MPC_NODES) - len(heard)
+    assert finding.key_id == (None if wanted is None else epoch(wanted).hex())
+    assert (finding.newer is not None) == newer
+    if newer:
+        assert finding.newer.check({p: i.public for p, i in IDENTITIES.items()}).number == wanted
+
+
+def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
+    held = Held(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
+    said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
+    nodes = {p: Heard(IDENTITIES[p].public, Testimony(*about)) for p, about in said.items()}
+    damaged = replace(registered(0), record=None, damaged=True)
+    finding = diagnose(Case(USER, CURVE, "alice", damaged, nodes=nodes))
+    assert [t.what for t in finding.troubles] == [What.RECORD_DAMAGED, What.AT_ODDS]

@@ -1,0 +1,319 @@
+"""The gateway's HTTP interface: JSON endpoints, log-in, and the shape of every error."""
+
+import base64
+import sqlite3
+
+import pytest
+
+from mpcsim.ids import ROLES
+from mpcsim.service.mpc_node.node import MpcNode
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.addresses import addresses
+from mpcsim.service.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
+from tests.helpers.gateway import CURVES, Client, give_key, hellos
+
+SIGN_UP = "/member/user-management/v3/signup"
+LOGIN = "/auth/auth-service/v3/login"
+WITH_TOKEN = ["user", "keys", "wallet", "token?id=" + "0" * 64, "address?curve=ed25519"]
+
+
+def basic(name, secret):
+    return {"Authorization": "Basic " + base64.b64encode(f"{name}:{secret}".encode()).decode()}
+
+
+def known(gateway):
+    """Header of whoever has the gateway's API key and secret."""
+    return basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+def grant(username, **changed):
+    return {"grant_type": "client_credentials", "username": username, **changed}
+
+
+# ---------------------------------------------------------------------- users and tokens
+
+
+@pytest.mark.options(token_lifetime_s=120)
+async def test_sign_up_and_login_give_a_token_that_gateway_and_node_take(gateway, client):
+    made = await client.http.post(SIGN_UP, json={"username": "bob"}, headers=known(gateway))
+    assert made.status_code == 201
+    assert set(made.json()) == {"user_id", "username", "created_at"}
+    login = await client.http.post(LOGIN, data=grant("bob"), headers=known(gateway))
+    assert login.status_code == 200
+    assert login.headers["cache-control"] == "no-store"
+    document = login.json()
+    assert {**document, "access_token": ""} == {
+        "access_token": "",
+        "token_type": "Bearer",
+        "expires_in": 120,
+    }
+    jwks = (await client.http.get("/.well-known/jwks.json")).json()
+    for audience in ("gateway", "node"):
+        claims = TokenVerifier(jwks, audience).verify(document["access_token"])
+        assert (claims.username, claims.user_id) == ("bob", made.json()["user_id"])
+    client.token = document["access_token"]
+    assert (await client.request("GET", "/wallet/v1/user")).json() == made.json()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"1",
+        b"null",
+        b"{}",
+        b'{"username": 1}',
+        b'{"username": ""}',
+        b'{"username": "a\\nb"}',
+        b'{"username": "\\ud800"}',
+        b'{"username": "' + b"x" * 65 + b'"}',
+        b"\xff\xfe",
+        b"[" * 4000,
+    ],
+)
+async def test_a_sign_up_that_names_no_user_is_malformed(body, gateway, client):
+    response = await client.http.post(SIGN_UP, content=body, headers=known(gateway) | JSON)
+    assert response.status_code == 400
+    assert list(response.json()) == ["error"]
+
+
+async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
+    body = b'{"username": "bob", "username": "carol"}'
+    response = await client.http.post(SIGN_UP, content=body, headers=known(gateway) | JSON)
+    assert response.status_code == 400
+    assert response.json() == {"error": "the body has the member username twice"}
+    assert gateway.gateway.registry.user_by_name("carol") is None
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [
+        ({}, "grant_type: client_credentials is the only one"),
+        (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
+        ({"grant_type": "client_credentials"}, "username: no such user; sign up first"),
+        (grant("nobody"), "username: no such user; sign up first"),
+        (grant("a\nb"), "username: no such user; sign up first"),
+    ],
+)
+async def test_a_login_names_a_grant_and_a_user(form, error, gateway, client):
+    known = gateway.credentials
+    headers = basic(known.api_key, known.api_secret)
+    response = await client.http.post(LOGIN, data=form, headers=headers)
+    assert (response.status_code, response.json()) == (400, {"error": error})
+
+
+async def test_a_login_that_is_no_form_is_refused(gateway, client):
+    headers = basic(gateway.credentials.api_key, gateway.credentials.api_secret)
+    for body in (b"\xff\xfe", b'{"username": "alice"}', b"&" * 4000):
+        response = await client.http.post(LOGIN, content=body, headers=headers)
+        assert response.status_code == 400
+
+
+async def test_log_in_and_sign_up_need_the_api_key_and_secret(gateway, client):
+    """Without them nobody learns which names are taken, either."""
+    known = gateway.credentials
+    secret = {"Authorization": "Bearer " + client.token}
+    for headers in [
+        {},
+        basic(known.api_key, "wrong"),
+        basic("wrong", known.api_secret),
+        basic("", ""),
+        {"Authorization": "Basic"},
+        {"Authorization": "Basic !!!"},
+        {"Authorization": "Basic /w=="},
+        secret,
+    ]:
+        for response in (
+            await client.http.post(LOGIN, data=grant("alice"), headers=headers),
+            await client.http.post(SIGN_UP, json={"username": "alice"}, headers=headers),
+            await client.http.post(SIGN_UP, json={"username": "bob"}, headers=headers),
+        ):
+            assert response.status_code == 401
+            assert response.json() == {"error": "unknown API key or secret"}
+            assert response.headers["www-authenticate"] == 'Basic realm="MPC wallet gateway"'
+    assert gateway.gateway.registry.user_by_name("bob") is None
+
+
+async def test_tokens_of_another_gateway_are_logged_as_such_and_once(caplog, client):
+    client.token = TokenIssuer(make_signing_key()).access("1", "alice", 60)
+    for _ in range(3):
+        response = await client.request("GET", "/wallet/v1/user")
+    expected = {"code": 756, "message": "JWT_INVALID"}
+    assert (response.status_code, response.json()) == (401, expected)
+    assert caplog.text.count("GET /wallet/v1/user: JWT_INVALID: signed by another gateway") == 1
+    assert client.token not in caplog.text
+
+
+# ---------------------------------------------------------------------- what is registered
+
+
+async def test_keys_addresses_and_key_tokens_are_the_users_own(gateway, client):
+    get = client.request
+    user_id = await client.user_id()
+    assert (await get("GET", "/wallet/v1/keys")).json() == {"user_id": user_id, "keys": []}
+    assert (await get("GET", "/wallet/v1/wallet")).json() == {"user_id": user_id, "wallets": []}
+    shares = {curve: await give_key(gateway, client, curve) for curve in CURVES}
+    keys = (await get("GET", "/wallet/v1/keys")).json()["keys"]
+    names = {"key_id", "curve", "public_key", "created_at", "record"}
+    assert [set(key) for key in keys] == [names] * 2
+    for key in keys:
+        share = shares[key["curve"]]
+        public_key = share.public_key.encode()
+        assert key["key_id"] == share.record.epoch.hex()
+        assert key["public_key"] == "0x" + public_key.hex()
+        issued = await get("GET", f"/wallet/v1/token?id={key['key_id']}")
+        assert issued.headers["cache-control"] == "no-store"
+        token = issued.json()
+        assert {**token, "token": "", "expires_in": 0} == {
+            "token": "",
+            "token_type": "Bearer",
+            "expires_in": 0,
+            "key_id": key["key_id"],
+        }
+        assert 3000 < token["expires_in"] <= 3600
+        claims = TokenVerifier(gateway.issuer.jwks(), "gateway").verify(token["token"])
+        assert (claims.user_id, claims.key_id) == (user_id, key["key_id"])
+        params = {"curve": key["curve"], "public_key": key["public_key"]}
+        address = await get("GET", "/wallet/v1/address", params=params)
+        assert address.json() == addresses(key["curve"], public_key)
+    wallets = (await get("GET", "/wallet/v1/wallet")).json()["wallets"]
+    assert [w["key"]["curve"] for w in wallets] == [key["curve"] for key in keys]
+    assert [w["address"] for w in wallets] == [
+        addresses(key["curve"], bytes.fromhex(key["public_key"][2:])) for key in keys
+    ]
+    mallory = Client.of(gateway, "mallory")
+    for key_id in (keys[0]["key_id"], "0" * 64, "", "x"):
+        foreign = await mallory.request("GET", f"/wallet/v1/token?id={key_id}")
+        assert (foreign.status_code, foreign.json()) == (404, {"error": "no such key"})
+
+
+async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
+    nodes = (await client.http.get("/mpc/v1/nodes")).json()
+    assert [nodes[n]["identifier"] for n in ("operator", "institution")] == [2, 3]
+    assert len({bytes.fromhex(node["seal_key"]) for node in nodes.values()}) == 2
+    for n, hello in hellos(gateway).items():
+        said = nodes[ROLES[n]]
+        parts = [
+            bytes.fromhex(said[name]) for name in ("identity", "seal_key", "signature", "boot")
+        ]
+        assert wire.Hello(n, *parts, said["seal_number"]) == hello
+
+
+# ---------------------------------------------------------------------- errors
+
+
+async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client):
+    key_id = (await give_key(gateway, client, "ed25519")).record.epoch.hex()
+    owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    expired = gateway.issuer.access("0", "alice", 0.001)
+    wall_clock.now += 10
+    for header, code, message in [
+        (None, 755, "JWT_MISSING"),
+        ("", 755, "JWT_MISSING"),
+        ("Bearer", 755, "JWT_MISSING"),
+        ("Bearer x", 756, "JWT_INVALID"),
+        ("Basic eDp5", 756, "JWT_INVALID"),
+        (f"Bearer {client.token[:-2]}", 756, "JWT_INVALID"),
+        (f"Bearer {expired}", 757, "JWT_EXPIRED"),
+    ]:
+        headers = {} if header is None else {"Authorization": header}
+        answers = [
+            await client.http.get(f"/wallet/v1/{path}", headers=headers) for path in WITH_TOKEN
+        ]
+        # A key token is for the MPC verbs alone.
+        of_key = {"Authorization": f"Bearer {owner}"}
+        refused = [
+            await client.http.get(f"/wallet/v1/{path}", headers=of_key) for path in WITH_TOKEN
+        ]
+        assert {(a.status_code, a.json()["code"]) for a in refused} == {(401, 756)}
+        # The token comes before the body's type, size and sense.
+        answers += [
+            await client.http.post(wire.PREFIX + verb, content=b"?", headers=headers)
+            for verb in gateway.gateway.verbs
+        ]
+        for answer in answers:
+            assert answer.status_code == 401
+            assert answer.json() == {"code": code, "message": message}
+            assert answer.headers["www-authenticate"] == "Bearer"
+
+
+FRAMEWORK = f"""
+404 GET / /nowhere /wallet/v1 /wallet/v1/keys/ /core/evm/v2/erc4337 /core/evm/v2/erc4337/
+404 POST {SIGN_UP}/ /mpc/v1/nowhere /mpc/v1/sign/more /mpc/v1/nodes
+405 POST /wallet/v1/keys
+405 DELETE /wallet/v1/keys
+405 GET /mpc/v1/sign {SIGN_UP} {LOGIN}
+"""
+
+
+@pytest.mark.parametrize("line", FRAMEWORK.strip().splitlines())
+async def test_errors_of_the_framework_are_json(line, client):
+    status, method, *paths = line.split()
+    for path in paths:
+        response = await client.request(method, path)
+        assert (response.status_code, list(response.json())) == (int(status), ["error"]), path
+
+
+@pytest.mark.parametrize(
+    "content_type", [None, "application/json", "text/plain", "application/octet-stream2"]
+)
+async def test_binary_bodies_say_that_they_are(content_type, client):
+    headers = {} if content_type is None else {"Content-Type": content_type}
+    response = await client.request("POST", wire.PREFIX + "exchange", content=b"x", headers=headers)
+    assert response.status_code == 415
+    assert response.json() == {"error": "the body is not application/octet-stream"}
+
+
+async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog, gateway, client):
+    original = MpcNode.handle
+
+    def fail(node, verb, grant, body):
+        if verb != "sign":
+            return original(node, verb, grant, body)
+        raise sqlite3.OperationalError("disk I/O error in /secret/place")
+
+    share = await give_key(gateway, client, "ed25519")
+    monkeypatch.setattr(MpcNode, "handle", fail)
+    response = await client.post("sign", client.begin_sign(share)[1])
+    assert (response.status_code, response.json()) == (500, {"error": "internal error"})
+    monkeypatch.undo()
+    await client.check_works(share)
+    assert "POST /mpc/v1/sign: OperationalError" in caplog.text
+    assert "/secret/place" not in caplog.text
+
+
+async def test_a_caller_that_breaks_off_is_no_error(caplog, gateway, client):
+    sent = []
+
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/mpc/v1/sign",
+        "headers": [
+            (b"authorization", b"Bearer " + client.token.encode()),
+            (b"content-type", wire.MEDIA_TYPE.encode()),
+        ],
+        "query_string": b"",
+    }
+    await gateway.app(scope, receive, send)
+    assert not caplog.records
+
+
+async def test_nothing_secret_is_logged(caplog, gateway, client):
+    with caplog.at_level(0):
+        share = await client.generate("ed25519")
+        await client.recover("ed25519")
+        await client.check_retired(share)
+    secrets = [client.token, gateway.credentials.api_secret, share.to_bytes().hex()]
+    assert not [secret for secret in secrets if secret in caplog.text]

@@ -1,0 +1,86 @@
+"""Tokens for one key, at every verb: they open its vault and sign with it."""
+
+import asyncio
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.tokens import TokenVerifier
+from mpcsim.service.vault import SecretStore
+from tests.helpers.gateway import CURVES, Client, give_key, open_with, seal
+from tests.helpers.tiers import examples
+
+
+async def holder_of(client, share):
+    """A caller with a token for one key."""
+    path = f"/wallet/v1/token?id={share.record.epoch.hex()}"
+    return Client(client.http, (await client.request("GET", path)).json()["token"])
+
+
+async def test_a_key_token_opens_the_vault_of_its_key_and_signs_with_it(gateway, client):
+    keys = [await give_key(gateway, client, curve) for curve in CURVES]
+    for share, other in (keys, reversed(keys)):
+        holder = await holder_of(client, share)
+        halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+        opening = client.opening(share, halves)
+        await holder.ask("open", opening)
+        await holder.check_works(share)
+        party, request = client.begin_sign(other)
+        await client.ask("sign", request)
+        for verb, body, status in [
+            ("open", replace(opening, key_id=other.record.epoch), 404),
+            ("sign", client.begin_sign(other)[1], 404),
+            ("exchange", wire.Exchange(party.session_id, ()), 410),
+        ]:
+            assert (await holder.post(verb, body)).status_code == status, verb
+
+
+@examples(15)
+@given(lifetime_s=st.floats(0.01, 60), waited=st.floats(0, 0.99))
+def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited):
+    """Else a stolen access token would be good for another hour a second before its end."""
+    time = 1_700_000_000.25
+
+    async def work():
+        nonlocal time
+        with closing(open_with(now=lambda: time, token_lifetime_s=60)) as gateway:
+            access = gateway.token("alice", lifetime_s)
+            client = Client.of(gateway)
+            verifier = TokenVerifier(gateway.issuer.jwks(), "gateway", lambda: time)
+            user = gateway.gateway.registry.user_by_name("alice")
+            ends = verifier.verify(access).expires_at
+            key_id = "0" * 64
+            gateway.gateway.registry.owns = lambda user_id, _: user_id == user.user_id
+            time += waited * (ends - time)
+            path = f"/wallet/v1/token?id={key_id}"
+            reply = (await Client(client.http, access).request("GET", path)).json()
+            assert verifier.verify(reply["token"]).expires_at == ends
+            assert 0 < reply["expires_in"] < ends - time + 1
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+async def test_a_key_token_makes_no_key_and_retires_none(kind, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    holder = await holder_of(client, share)
+    curve = {"generate": "secp256k1", "recover": "ed25519"}[kind]
+    begin = getattr(client, f"begin_{kind}")
+    for verb, body in [
+        ("generate", wire.Generate(os.urandom(32), "secp256k1", ())),
+        ("recover", wire.Recover(os.urandom(32), "ed25519")),
+    ]:
+        assert (await holder.post(verb, body)).status_code == 404, verb
+    assert not gateway.gateway.sessions._sessions
+    session_id, made = await begin(curve)
+    activation = wire.Activate(session_id, made.record.epoch)
+    assert (await holder.post("activate", activation)).status_code == 404
+    exchange = wire.Exchange(session_id, ())
+    assert (await holder.post("exchange", exchange)).status_code == 410
+    await client.activate(session_id, made)
+    await client.check_works(made)

@@ -1,0 +1,157 @@
+"""An MPC node that says what is not so: that is its own failure, and gains it no turn."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.rpc import wire
+from mpcsim.service.vault import SecretStore
+from tests.helpers.gateway import (
+    MESSAGE,
+    Client,
+    Failed,
+    check_signature,
+    envelopes,
+    feed,
+    give_key,
+    seal,
+)
+from tests.service.gateway.test_sessions import begun, refusal
+
+BUSY = (409, "a signing session for this key is in progress")
+
+
+def lie(gateway, party, verb, change):
+    """From now on, what an MPC node answers to a verb is changed."""
+    node = gateway.links[party].node
+    honest = node.handle
+    node.handle = lambda asked, *rest: (
+        change(honest(asked, *rest)) if asked == verb else honest(asked, *rest)
+    )
+
+
+def be_honest(gateway):
+    for link in gateway.links.values():
+        link.node.__dict__.pop("handle", None)
+
+
+# ---------------------------------------------------------------------- whose turn it is
+
+
+def done_already(gateway):
+    """The operator says that its part is over, and takes as many sessions as it can get."""
+    node = gateway.links[OPERATOR].node
+
+    def over(reply):
+        node._busy.clear()
+        return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
+
+    lie(gateway, OPERATOR, "sign", over)
+
+
+async def test_a_turn_is_not_over_before_the_client_has_come_back(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    done_already(gateway)
+    party, messages = await begun(client, share)
+    for _ in range(3):
+        assert await refusal(client.sign(share)) == BUSY
+    feed(party, await client.exchange(party.session_id, messages))
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.sign(share)  # at once
+    assert not gateway.gateway.sessions._sessions
+
+
+# ---------------------------------------------------------------------- what is no answer
+
+GARBAGE = (b"?", bytes(200))
+both = pytest.mark.parametrize("party", MPC_NODES)
+
+
+async def asked(gateway, client, verb, party):
+    """Have the gateway ask both MPC nodes for something; it is refused."""
+    share = await give_key(gateway, client, "ed25519")
+    halves = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1]).halves
+    signing = await give_key(gateway, client, "secp256k1") if verb == "exchange" else share
+
+    async def work():
+        match verb:
+            case "open":
+                await client.ask("open", client.opening(share, halves))
+            case "recover":
+                await client.recover("ed25519")
+            case "generate" | "standing":
+                await Client.of(gateway, "bob").generate("ed25519")
+            case _:
+                await client.sign(signing, signer=party)
+
+    await client.meet()
+    return work
+
+
+@both
+@pytest.mark.parametrize("garbage", GARBAGE, ids=len)
+@pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "standing"])
+async def test_an_answer_that_is_none_is_the_mpc_nodes_failure(
+    verb, garbage, party, caplog, gateway, client
+):
+    asking = await asked(gateway, client, verb, party)
+    lie(gateway, party, verb, lambda reply: garbage)
+    with pytest.raises(Failed) as failed:
+        await asking()
+    assert failed.value.status == 502
+    assert failed.value.response.json() == {
+        "error": f"the {ROLES[party]}'s MPC node answers something else than it was asked",
+        "party": party,
+    }
+    be_honest(gateway)
+    if verb != "standing":
+        await asking()  # nothing is left behind
+
+
+def forged(**header):
+    """Messages with another header; the sender is their receiver unless another one is given."""
+
+    def change(reply):
+        answer = wire.Answer.from_bytes(reply)
+        mail = [
+            replace(envelope, **(header or {"receiver": envelope.sender})).encode()
+            for envelope in envelopes(answer.messages)
+        ]
+        return replace(answer, messages=tuple(mail)).to_bytes()
+
+    return change
+
+
+def flooding(reply):
+    answer = wire.Answer.from_bytes(reply)
+    return replace(answer, messages=answer.messages[:1] * 40).to_bytes()
+
+
+def no_envelope(reply):
+    return replace(wire.Answer.from_bytes(reply), messages=(b"?",)).to_bytes()
+
+
+@pytest.mark.few(16)
+@both
+@pytest.mark.parametrize("verb", ["generate", "recover", "sign", "exchange"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        forged(session_id=bytes(32)),
+        forged(sender=CLIENT),
+        forged(),
+        forged(receiver=7),
+        no_envelope,
+        flooding,
+    ],
+)
+async def test_mail_that_no_mpc_node_sends_is_its_failure(verb, change, party, gateway, client):
+    asking = await asked(gateway, client, verb, party)
+    lie(gateway, party, verb, change)
+    assert await refusal(asking()) == (
+        502,
+        f"the {ROLES[party]}'s MPC node answers something else than it was asked",
+    )
+    be_honest(gateway)
+    await asking()

@@ -1,0 +1,253 @@
+"""How many keys are made at a time, and who waits for that, how long, and who does not."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.service.gateway.key_queue import KeyQueue
+from mpcsim.service.gateway.links import Link
+from mpcsim.service.gateway.sessions import Sessions
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import too_many_makings
+from mpcsim.service.rpc.transport import AsgiTransport, Limits, TooLate
+from tests.helpers.gateway import Client, Failed, give_key, until
+from tests.helpers.tiers import examples
+from tests.service.gateway.test_sessions import nothing_open, refusal
+
+TOO_MANY = (429, str(too_many_makings(1)))
+
+
+def waiting(gateway):
+    """How many are in the line."""
+    return len(gateway.gateway.sessions._makings._lines.get(None, ()))
+
+
+async def served(taking):
+    """What gives up the place that somebody who waited has by now."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert taking.done()
+    return await taking
+
+
+def under_way(gateway):
+    return sum(session.making for session in gateway.gateway.sessions._sessions.values())
+
+
+# ---------------------------------------------------------------------- the line itself
+
+
+ACTIONS = (*["take"] * 5, "leave", "leave", "late", "cancel", "gone")
+
+
+@given(
+    st.integers(1, 2),
+    st.integers(0, 3),
+    st.lists(st.sampled_from(ACTIONS), min_size=8, max_size=30),
+    st.data(),
+)
+@examples(100)
+def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, actions, data):
+    """Beside a model: those who hold, and those who wait, in order."""
+
+    async def work():
+        queue = KeyQueue(capacity, 1000.0, places)
+        holding, line, hung_up = [], [], {}
+        for number, action in enumerate(actions):
+            if action == "take":
+                gone = hung_up[number] = asyncio.Event()
+                taking = asyncio.create_task(queue.take("key", gone.wait))
+                taking.set_name(str(number))
+                await asyncio.sleep(0)
+                if len(holding) < places:
+                    holding.append(await taking)
+                elif len(line) < capacity:
+                    line.append(taking)
+                else:
+                    with pytest.raises(TimeoutError):
+                        await taking
+            elif action == "leave" and holding:
+                leave = holding.pop(data.draw(st.integers(0, len(holding) - 1)))
+                leave()
+                leave()
+                if line:
+                    holding.append(await served(line.pop(0)))
+            elif action == "late" and line:  # its place comes as it leaves
+                taking = line.pop(0)
+                holding.pop()()
+                taking.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await taking
+                if line:
+                    holding.append(await served(line.pop(0)))
+            elif action in ("cancel", "gone") and line:
+                taking = line.pop(data.draw(st.integers(0, len(line) - 1)))
+                if action == "gone":
+                    hung_up[int(taking.get_name())].set()
+                    with pytest.raises(TimeoutError):
+                        await taking
+                else:
+                    taking.cancel()
+                    with pytest.raises(asyncio.CancelledError):
+                        await taking
+            assert all(not taking.done() for taking in line)
+            assert queue.taken("key") == bool(holding)
+            assert (queue.held, queue.waiting) == (len(holding), len(line))
+        for taking in line:
+            taking.cancel()
+        await asyncio.gather(*line, return_exceptions=True)
+        for leave in holding:
+            leave()
+        assert not queue._lines
+        assert not queue._held
+
+    asyncio.run(work())
+
+
+def test_a_place_that_comes_as_patience_ends_is_passed_on():
+    async def work():
+        queue = KeyQueue(2, 0.01)
+        leave = await queue.take("key")
+        late = asyncio.create_task(queue.take("key"))
+        await asyncio.sleep(0)
+        asyncio.get_running_loop().call_later(0.01, leave)
+        with suppress(TimeoutError):
+            (await late)()
+        assert not queue.taken("key")
+
+    asyncio.run(work())
+
+
+# ---------------------------------------------------------------------- at the gateway
+
+
+@pytest.mark.parametrize("making_limit", [1, 2])
+async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, making_limit, gateway):
+    asked, begun, most = [], [], 0
+    original, join = Link.call, Sessions._take_part
+
+    async def joining(sessions, asking, leave):
+        asked.append(asking.claims.user_id)
+        return await join(sessions, asking, leave)
+
+    async def call(link, scope, *arguments, **options):
+        nonlocal most
+        if scope.verb in ("generate", "recover") and link.port.me == 2:
+            begun.append(scope.user_id)
+        most = max(most, under_way(gateway))
+        return await original(link, scope, *arguments, **options)
+
+    users = [Client.of(gateway, f"user {n}") for n in range(5)]
+    monkeypatch.setattr(Link, "call", call)
+    monkeypatch.setattr(Sessions, "_take_part", joining)
+    for makings in ("generate", "recover"):
+        asked.clear()
+        begun.clear()
+        most = 0
+        await asyncio.gather(*(getattr(user, makings)("ed25519") for user in users))
+        assert len(set(asked)) == 5
+        assert begun == asked
+        assert most == making_limit
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1)
+async def test_signing_waits_for_none_of_it(gateway, client):
+    share, other = [await give_key(gateway, client, curve) for curve in ("ed25519", "secp256k1")]
+    begun, bob = await client.begin_recover("ed25519"), Client.of(gateway, "bob")
+    late = asyncio.create_task(bob.generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    for key in (share, other, share):
+        await client.sign(key)
+    assert not late.done()
+    assert under_way(gateway) == 1
+    await client.activate(*begun)
+    await bob.check_works(await late)
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1)
+async def test_one_user_waits_once_for_a_key(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob, again = Client.of(gateway, "bob"), Client.of(gateway, "bob")
+    first = asyncio.create_task(bob.generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    said = await refusal(again.generate("ed25519"))
+    assert said == (409, "a generation for this key is in progress")
+    await client.activate(*begun)
+    await bob.check_works(await first)
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1, making_queue=1)
+async def test_those_for_whom_there_is_no_room_are_refused_and_may_come_again(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    bob, carol = (Client.of(gateway, name) for name in ("bob", "carol"))
+    first = asyncio.create_task(bob.generate("ed25519"))
+    await until(lambda: waiting(gateway) == 1)
+    with pytest.raises(Failed) as failed:
+        await carol.generate("ed25519")
+    assert (failed.value.status, failed.value.error) == TOO_MANY
+    assert failed.value.response.headers["Retry-After"] == "10"
+    assert not first.done()
+    await client.activate(*begun)
+    await first
+    await carol.check_works(await carol.generate("ed25519"))
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1, making_wait_s=0.05)
+async def test_who_waits_too_long_is_refused_and_leaves_the_line(gateway, client):
+    old = await client.generate("ed25519")
+    begun = await Client.of(gateway, "bob").begin_generate("ed25519")
+    with pytest.raises(Failed) as failed:
+        await client.recover("ed25519")
+    assert (failed.value.status, failed.value.error) == TOO_MANY
+    assert failed.value.response.headers["Retry-After"] == "1"
+    assert waiting(gateway) == 0
+    await client.check_works(old)
+    await Client.of(gateway, "bob").activate(*begun)
+    await client.recover("ed25519")
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1, making_wait_s=1000)
+async def test_who_hangs_up_leaves_the_line_and_nothing_begins(gateway, client):
+    """A handler is not cancelled when its caller goes away; this one takes note of it."""
+    begun = await client.begin_generate("ed25519")
+    bob = Client.of(gateway, "bob")
+    transport = AsgiTransport(gateway.app, Limits(total_s=0.05))
+    body = wire.Generate(os.urandom(32), "ed25519", ()).to_bytes()
+    with pytest.raises(TooLate):
+        await transport.request("POST", wire.PREFIX + "generate", token=bob.token, body=body)
+    async with asyncio.timeout(20):
+        await transport.close()
+    assert waiting(gateway) == 0
+    assert under_way(gateway) == 1
+    await client.activate(*begun)
+    assert nothing_open(gateway)
+    await bob.generate("ed25519")
+
+
+@pytest.mark.options(making_limit=1, making_s=0.3)
+async def test_a_making_that_nobody_finishes_gives_up_its_place_when_it_expires(gateway, client):
+    late = await client.begin_generate("ed25519")
+    bob = Client.of(gateway, "bob")
+    await bob.generate("ed25519")  # without anybody else's request to wake the gateway up
+    assert (await refusal(client.activate(*late)))[0] == 410
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(making_limit=1, making_wait_s=0.05)
+async def test_a_making_that_fails_gives_up_its_place(gateway, client):
+    await client.generate("ed25519")
+    gateway.links[3].down = True
+    for making in (client.recover, client.recover):
+        assert (await refusal(making("ed25519")))[0] == 503
+    gateway.links[3].down = False
+    await client.recover("ed25519")
+    assert nothing_open(gateway)

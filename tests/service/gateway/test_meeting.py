@@ -1,0 +1,215 @@
+"""What happens when the gateway, after its start, first reaches both MPC nodes."""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.gateway import links
+from mpcsim.service.gateway import meeting as meetings
+from mpcsim.service.gateway.meeting import Meeting
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import LinkFailed, Refused
+from mpcsim.service.rpc.statements import SealKeyStatement
+from tests.helpers.gateway import (
+    Client,
+    Clock,
+    Failed,
+    check_signature,
+    feed,
+    give_key,
+    sends,
+    shares_of,
+    until,
+)
+from tests.helpers.processes import PATIENCE_S
+
+
+def anew(gateway, clock):
+    """The meeting of a gateway that has been started anew, while its MPC nodes have not."""
+    gateway.gateway.meeting = Meeting(
+        gateway.links, gateway.gateway.activation, gateway.gateway.attestations, clock
+    )
+    return gateway.gateway.meeting
+
+
+def strange(node):
+    """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
+    nobody vouches for."""
+    true, other = node.hello(), Identity.fresh(SystemRng())
+    signature = other.sign(SealKeyStatement(true.party, true.seal_key, 0))
+    forged = [
+        wire.Hello(true.party, other.public, true.seal_key, signature, true.boot, 0),
+        wire.Hello(true.party, true.identity, true.seal_key, bytes(64), true.boot, 0),
+    ]
+    texts = [
+        "the {it} has another identity than when the {other} first met it: put the right "
+        "{it}.sqlite back",
+        "this is not who the {it} is, says the {other}",
+    ]
+    names = {"it": ROLES[true.party], "other": ROLES[5 - true.party]}
+    return [(hello, text.format(**names)) for hello, text in zip(forged, texts, strict=True)]
+
+
+async def refused(making, text, party):
+    with pytest.raises(Failed) as failed:
+        await making
+    assert failed.value.status == 503
+    assert failed.value.response.json() == {"error": text, "party": party}
+
+
+@pytest.mark.parametrize("kind", range(2))
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_a_stranger_at_the_start_is_refused_and_forgotten(
+    party, kind, caplog, gateway, client
+):
+    """A gateway is started anew, and one MPC node says once that it is somebody else."""
+
+    clock = Clock()
+
+    share, node = await give_key(gateway, client, "ed25519"), gateway.links[party].node
+    true, (false, text) = node.hello(), strange(node)[kind]
+    node._hello = false
+    await anew(gateway, clock).hold()
+    assert caplog.messages == [text]
+    for _ in range(2):  # it is asked again, and said once
+        clock.now += 1
+        await refused(client.generate("secp256k1"), text, party)
+        await refused(client.recover("ed25519"), text, party)
+    assert caplog.messages == [text]
+    await client.check_works(share)  # without the other MPC node
+    node._hello = true
+    clock.now += 1
+    await client.check_works(await client.recover("ed25519"))
+    bob = Client.of(gateway, "bob")
+    await bob.check_works(await bob.generate("ed25519"))
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, gateway, client):
+    """One MPC node says once, to a REST node that asks, that it is somebody else."""
+    bob, node = Client.of(gateway, "bob"), gateway.links[party].node
+    share = await give_key(gateway, client, "ed25519")
+    theirs = await give_key(gateway, bob, "secp256k1")
+    signing, request = bob.begin_sign(theirs, signer=party)
+    mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
+    session_id, new = await client.begin_recover("ed25519")
+    true, (false, _) = node.hello(), strange(node)[0]
+    node._hello = false
+    assert (await client.request("GET", "/mpc/v1/nodes")).is_success
+    node._hello = true
+    # Both that are under way come to their end, and others begin.
+    messages = sends(feed(signing, mail))
+    feed(signing, await bob.exchange(request.session_id, messages))
+    check_signature(theirs, request.message, signing.outcome.result)
+    await client.activate(session_id, new)
+    assert new.public_key == share.public_key
+    await client.check_works(new)
+    await bob.check_works(await bob.generate("ed25519"))
+
+
+@pytest.mark.parametrize("verb", ["reset", "holdings", "standing"])
+async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
+    verb, monkeypatch, gateway, client
+):
+    monkeypatch.setattr(meetings, "PATIENCE_S", -1.0)
+    clock = Clock()
+
+    share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
+    node.store._database._writer.execute("UPDATE shares SET state = 'voted'")
+    honest = node.handle
+
+    def handle(asked, *rest):
+        if asked == verb:
+            raise Refused(409, "not now")
+        return honest(asked, *rest)
+
+    node.handle = handle
+    meeting = anew(gateway, clock)
+    await meeting.begin()
+    node.handle = honest
+    node.store._database._writer.execute("UPDATE shares SET state = 'active'")
+    clock.now += 1
+    await client.check_works(share)
+    assert meeting.over
+    await meeting.stop()
+
+
+async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    before = shares_of(gateway)
+    await client.post("sign", client.begin_sign(share)[1])
+    await client.begin_recover("secp256k1")
+    nodes = [gateway.links[party].node for party in MPC_NODES]
+    assert all(node.sessions for node in nodes)
+    assert shares_of(gateway) != before
+    await anew(gateway, Clock()).hold()
+    assert not any(node.sessions or node._busy for node in nodes)
+    assert shares_of(gateway) == before
+
+
+async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, gateway, client):
+    caplog.set_level(logging.INFO, "mpcsim.service.gateway.meeting")
+    clock = Clock()
+
+    share = await give_key(gateway, client, "secp256k1")
+    meeting = anew(gateway, clock)
+    for link in gateway.links.values():
+        link._hello = None
+    gateway.links[INSTITUTION].down = True
+    with pytest.raises(LinkFailed):
+        await meeting.hold()
+    tried = []
+    hello = gateway.links[OPERATOR].port.hello
+
+    async def asked():
+        tried.append(clock())
+        return await hello()
+
+    gateway.links[OPERATOR].port.hello = asked
+    for _ in range(3):  # nothing is asked more than once a second
+        gateway.links[OPERATOR]._hello = None
+        await meeting.attend()
+    assert len(tried) == 1
+    gateway.links[INSTITUTION].down = False
+    clock.now += 1
+    await client.check_works(share)  # which attends to it
+    assert caplog.messages.count("both MPC nodes have been reached") == 1
+    _, request = client.begin_sign(share)
+    clock.now += 10
+    assert (await client.post("sign", request)).is_success
+    await meeting.attend()
+    assert gateway.links[OPERATOR].node.sessions
+
+
+async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
+    monkeypatch, gateway, client
+):
+    """Strangers may ask, too: a request each must not hold a connection for as long as it hangs."""
+    known = (await client.request("GET", "/mpc/v1/nodes")).json()
+    link, asked, answer = gateway.links[OPERATOR], [], asyncio.Event()
+    hello = link.port.hello
+
+    async def hanging():
+        asked.append(link)
+        await answer.wait()
+        return replace(await hello(), boot=bytes(BOOT_BYTES))
+
+    monkeypatch.setattr(link.port, "hello", hanging)
+    monkeypatch.setattr(links, "LATEST_S", 0.0)
+    monkeypatch.setattr(links, "SILENT_S", 0.0)
+    known["operator"]["answers"] = False
+    for _ in range(3):
+        assert (await client.request("GET", "/mpc/v1/nodes")).json() == known
+    link._hello = None
+    assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
+    assert len(asked) == 1
+    answer.set()
+    await until(lambda: link.known)
+    monkeypatch.setattr(links, "LATEST_S", PATIENCE_S)
+    found = (await client.request("GET", "/mpc/v1/nodes")).json()
+    assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)

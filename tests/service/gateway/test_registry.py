@@ -1,0 +1,416 @@
+"""The gateway's registry: against a dict, across restarts, kills and threads."""
+
+import os
+import sqlite3
+import stat
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.ids import MPC_NODES
+from mpcsim.service.gateway import registry as registries
+from mpcsim.service.gateway.registry import (
+    MAX_ATTEMPTS,
+    Attempt,
+    KeyChanged,
+    KeyExists,
+    NameUsed,
+    Registry,
+    TooManyAttempts,
+    UnknownUser,
+    UsernameTaken,
+)
+from mpcsim.service.rpc import database as databases
+from mpcsim.service.rpc.database import StoreFailed
+from mpcsim.service.rpc.statements import SignedRecord
+from mpcsim.service.rpc.tokens import TokenIssuer
+from mpcsim.service.rpc.wire import Occasion
+from tests.helpers.key_records import said_to_be_signed
+
+PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
+NOBODY = "00" * 16
+
+
+def key_id(n):
+    return f"{n:064x}"
+
+
+def register(registry, user, key_id, curve, public_key=None, number=0):
+    """Put a record; an unknown curve's key is any."""
+    public_key = public_key or PUBLIC_KEYS[curve]
+    return registry.put(said_to_be_signed(user, key_id, curve, public_key, number))
+
+
+class Clock:
+    """One second later at every look."""
+
+    def __init__(self):
+        self.now = 1_800_000_000.0
+
+    def __call__(self):
+        self.now += 1
+        return self.now
+
+
+@pytest.fixture(params=["memory", "file"])
+def registry(request, tmp_path):
+    path = ":memory:" if request.param == "memory" else tmp_path / "gateway.sqlite"
+    with closing(Registry(path, now=Clock())) as opened:
+        yield opened
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "gateway.sqlite"
+
+
+# --- users --------------------------------------------------------------------------------------
+
+
+def test_a_user_is_found_by_name_and_identifier(registry):
+    alice = registry.sign_up("alice")
+    assert alice.username == "alice"
+    assert registry.user_by_name("alice") == registry.user(alice.user_id) == alice
+    assert registry.user_by_name("bob") is None
+    assert registry.user(NOBODY) is None
+    assert datetime.fromisoformat(alice.created_at).timestamp() == 1_800_000_001
+    assert alice.created_at == "2027-01-15T08:00:01.000+00:00"
+
+
+def test_a_name_is_taken_once(registry):
+    alice = registry.sign_up("alice")
+    with pytest.raises(UsernameTaken, match="taken"):
+        registry.sign_up("alice")
+    assert registry.user_by_name("alice") == alice
+    others = {registry.sign_up(name).user_id for name in ("Alice", "alice ", "bob")}
+    assert len(others | {alice.user_id}) == 4
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "a" * 64, "안녕", "Zoë", "a b", "𝒜" * 64, "'; DROP TABLE users"]
+)
+def test_good_names(registry, name):
+    assert registry.user_by_name(name) is None
+    assert registry.sign_up(name) == registry.user_by_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028"]
+)
+def test_bad_names(registry, name):
+    for method in (registry.sign_up, registry.user_by_name):
+        with pytest.raises(UsageError, match="1 to 64 printable"):
+            method(name)
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def test_a_key_of_each_curve(registry):
+    user = registry.sign_up("alice").user_id
+    assert registry.keys(user) == ()
+    made = tuple(
+        register(registry, user, key_id(n), curve, public_key)
+        for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items())
+    )
+    assert registry.keys(user) == made
+    for n, (curve, public_key) in enumerate(PUBLIC_KEYS.items()):
+        key = registry.key(user, curve)
+        assert key == made[n]
+        assert (key.user_id, key.key_id, key.public_key) == (user, key_id(n), public_key)
+        assert key.created_at.startswith("2027-01-15T08:00:0")
+        assert registry.owns(user, key_id(n))
+    assert not registry.owns(user, key_id(2))
+
+
+def test_a_key_id_is_one_users(registry):
+    alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
+    register(registry, alice, key_id(1), "ed25519")
+    register(registry, bob, key_id(2), "ed25519")
+    with pytest.raises(KeyExists, match="registered already"):
+        register(registry, bob, key_id(1), "secp256k1")
+    with pytest.raises(KeyExists, match="registered already"):
+        register(registry, bob, key_id(1), "ed25519", number=1)
+    assert not registry.owns(bob, key_id(1))
+    assert not registry.owns(alice, key_id(2))
+    assert registry.key(bob, "ed25519").key_id == key_id(2)
+
+
+def test_a_recovery_changes_the_key_id_alone(registry):
+    user = registry.sign_up("alice").user_id
+    key = register(registry, user, key_id(1), "ed25519")
+    new = register(registry, user, key_id(2), "ed25519", number=1)
+    assert registry.keys(user) == (new,) == (replace(key, key_id=key_id(2)),)
+    assert (new.recoveries, SignedRecord.from_bytes(new.record).record.key_id) == (1, key_id(2))
+    assert not registry.owns(user, key_id(1))
+    assert registry.owns(user, key_id(2))
+
+
+def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
+    user = registry.sign_up("alice").user_id
+    register(registry, user, key_id(1), "ed25519")
+    key = register(registry, user, key_id(2), "ed25519", number=1)
+    other = next(g.base(g.scalar(8)).encode() for g in CURVES.values() if g.name == "ed25519")
+    for new, number, public_key in [
+        (1, 0, PUBLIC_KEYS["ed25519"]),
+        (3, 0, PUBLIC_KEYS["ed25519"]),
+        (3, 2, other),
+        (2, 1, other),
+    ]:
+        with pytest.raises(KeyChanged, match="another one, or newer"):
+            register(registry, user, key_id(new), "ed25519", public_key, number)
+    assert registry.keys(user) == (key,)
+    assert register(registry, user, key_id(2), "ed25519", number=1) == key
+
+
+DAMAGE = {"key_id": key_id(3), "public_key": b"other", "recoveries": 7}
+
+
+@pytest.mark.parametrize("column", DAMAGE)
+def test_a_key_is_what_its_record_says(file, column):
+    with closing(Registry(file)) as registry:
+        user = registry.sign_up("alice").user_id
+        key = register(registry, user, key_id(1), "ed25519", number=1)
+        overwrite(file, column, DAMAGE[column])
+        (found,) = registry.keys(user)
+        assert (found, found.recoveries, found.record) == (key, 1, key.record)
+        assert registry.owns(user, key_id(1))
+        register(registry, user, key_id(2), "ed25519", number=2)
+        (written,) = registry.all_keys()
+        assert (written, written.recoveries) == (replace(key, key_id=key_id(2)), 2)
+
+
+def test_a_damaged_record_counts_for_nothing(file, caplog):
+    """Wherever it is; until another one is put in its place."""
+    with closing(Registry(file)) as registry:
+        alice, bob = (registry.sign_up(name).user_id for name in ("alice", "bob"))
+        key = register(registry, alice, key_id(1), "ed25519")
+        anothers = said_to_be_signed(bob, key_id(1), "ed25519", PUBLIC_KEYS["ed25519"])
+        another_curves = said_to_be_signed(alice, key_id(1), "p256", PUBLIC_KEYS["ed25519"])
+        unsigned = replace(SignedRecord.from_bytes(key.record), signatures={}).to_bytes()
+        unnamed = replace(anothers.record, user_id=alice, identities={})
+        altered = bytearray(key.record)
+        damaged = [b"", key.record[:-1], unsigned, anothers.to_bytes(), another_curves.to_bytes()]
+        damaged.append(replace(anothers, record=unnamed).to_bytes())
+        for place in range(0, len(altered), 7):
+            altered[place] ^= 1
+            damaged.append(bytes(altered))
+            altered[place] ^= 1
+        for record in damaged:
+            caplog.clear()
+            overwrite(file, "record", record)
+            for _ in range(2):
+                assert registry.keys(alice) == (key,)
+                assert registry.key(alice, "ed25519").record is None
+            (line,) = caplog.messages
+            assert line.startswith(f"gateway.sqlite: the record of the ed25519 key of user {alice}")
+        register(registry, alice, key_id(1), "ed25519")
+        assert registry.key(alice, "ed25519").record == key.record
+
+
+def overwrite(file, column, value):
+    with closing(sqlite3.connect(file)) as database:
+        database.execute(f"UPDATE keys SET {column} = ?", (value,))
+        database.commit()
+
+
+def test_an_unknown_user_has_no_keys_and_gets_none(registry):
+    assert registry.keys(NOBODY) == ()
+    assert registry.key(NOBODY, "ed25519") is None
+    assert not registry.owns(NOBODY, key_id(1))
+    with pytest.raises(UnknownUser):
+        register(registry, NOBODY, key_id(1), "ed25519")
+
+
+def test_what_is_no_key_is_refused(registry):
+    user = registry.sign_up("alice").user_id
+    with pytest.raises(UsageError, match="unknown curve"):
+        register(registry, user, key_id(1), "p256", PUBLIC_KEYS["ed25519"])
+    with pytest.raises(InvalidEncoding):
+        register(registry, user, key_id(1), "ed25519", PUBLIC_KEYS["secp256k1"])
+    with pytest.raises(InvalidEncoding):
+        register(registry, user, key_id(1), "secp256k1", b"\x02" + b"\xff" * 32)
+    assert registry.keys(user) == ()
+
+
+# --- the gateway's own secrets ------------------------------------------------------------------
+
+
+def test_every_registry_has_secrets_of_its_own():
+    with closing(Registry()) as one, closing(Registry()) as other:
+        assert one.signing_key() != other.signing_key()
+        mine, theirs = one.credentials(), other.credentials()
+        assert mine.match(mine.api_key, mine.api_secret)
+        assert not mine.match(theirs.api_key, mine.api_secret)
+        assert not mine.match(mine.api_key, theirs.api_secret)
+        assert not mine.match(mine.api_key, "")
+        assert not mine.match("ä", "ä")
+
+
+# --- calls with a name -----------------------------------------------------------------------
+
+
+def attempt(user, name="n", verb="generate", curve="ed25519"):
+    return Attempt(name, user.user_id, verb, curve)
+
+
+def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch):
+    """Both or neither; under this name, not another."""
+    with closing(Registry(file)) as registry:
+        alice = registry.sign_up("alice")
+        named, other = attempt(alice), attempt(alice, "other")
+        assert registry.attempted(named) is None
+        registry.put_attempt(named, key_id(1))
+        registry.put_attempt(other, key_id(2))
+        assert (registry.attempted(named), registry.attempted(other)) == (False, False)
+        with monkeypatch.context() as patch:
+            patch.setattr(registries, "astuple", lambda key: ("too few",))
+            with pytest.raises(sqlite3.ProgrammingError):
+                register(registry, alice.user_id, key_id(1), "ed25519")
+        assert registry.attempted(named) is False
+        register(registry, alice.user_id, key_id(1), "ed25519")
+        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
+        registry.put_attempt(named, key_id(3))  # the recovery that a repetition is
+        assert registry.attempted(named) is True
+    with closing(Registry(file)) as registry:
+        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
+
+
+def test_a_name_is_one_calls(registry):
+    alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
+    registry.put_attempt(attempt(alice), key_id(1))
+    registry.put_attempt(attempt(alice), key_id(2))
+    assert registry.attempted(attempt(bob)) is None
+    registry.put_attempt(attempt(bob), key_id(4))  # a name is the user's own
+    for other in (attempt(alice, verb="recover"), attempt(alice, curve="secp256k1")):
+        assert registry.attempted(other) is None
+        with pytest.raises(NameUsed):
+            registry.check_attempt(other)
+        with pytest.raises(NameUsed):
+            registry.put_attempt(other, key_id(3))
+    register(registry, alice.user_id, key_id(3), "ed25519")
+    assert registry.attempted(attempt(alice)) is False
+
+
+def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
+    now = 1_800_000_000.0
+    with closing(Registry(now=lambda: now)) as registry:
+        alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
+        for i in range(MAX_ATTEMPTS):
+            registry.put_attempt(attempt(alice, f"{i}"), key_id(i))
+            now += 60
+        one_more = attempt(alice, "one more")
+        for refusing in (registry.check_attempt, lambda a: registry.put_attempt(a, key_id(99))):
+            with pytest.raises(TooManyAttempts) as refused:
+                refusing(one_more)
+            assert refused.value.wait_s == 86_400 - 60 * MAX_ATTEMPTS
+        registry.put_attempt(attempt(bob, "one more"), key_id(100))
+        registry.put_attempt(attempt(alice, "1"), key_id(101))  # a day more
+        now += refused.value.wait_s - 1
+        with pytest.raises(TooManyAttempts):
+            registry.check_attempt(attempt(alice, "0 again"))
+        now += 1
+        assert registry.attempted(attempt(alice, "0")) is None
+        assert registry.attempted(attempt(alice, "1")) is False
+        registry.put_attempt(attempt(alice, "0", "recover"), key_id(102))
+        now += 86_400
+        registry.put_attempt(attempt(bob), key_id(103))
+        assert registry._database.rows("SELECT name FROM named_calls") == [("n",)]
+
+
+def test_what_is_remembered_of_a_suspension_stays(registry):
+    """Whoever has the session's tag could have the gateway ask the MPC nodes once more."""
+    at = Occasion("u", b"K" * 32, b"S" * 32)
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"notice"))
+    one, other = registry.notices()
+    registry.acknowledge(replace(one, opened=1), b"signature")
+    registry.suspend(at, dict.fromkeys(MPC_NODES, b"another"))
+    assert registry.notices() == [replace(one, opened=1), other]
+
+
+def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(file, monkeypatch):
+    """A process rotates the key of tokens while a third one reads; the gateway's then sweeps."""
+    monkeypatch.setattr(databases, "BUSY_S", 0.1)
+    now = 1_800_000_000.0
+    with closing(Registry(file, now=lambda: now)) as registry:
+        registry.tokens_may_live(600)
+        registry.put_attempt(attempt(registry.sign_up("alice"), "a name of its own"), key_id(1))
+        registry.sweep()
+        gone = [registry.signing_key().encode(), b"a name of its own"]
+        with (
+            closing(Registry(file, now=lambda: now)) as other,
+            closing(sqlite3.connect(file)) as reader,
+        ):
+            reader.execute("BEGIN")
+            reader.execute("SELECT * FROM secrets").fetchall()
+            other.rotate_signing_key()
+            with pytest.raises(StoreFailed):
+                other.forget()
+            with pytest.raises(StoreFailed):
+                registry.sweep()
+        now += registries.ATTEMPTS_S
+        registry.sweep()
+        assert registry.signing_keys().earlier == ()
+        files = [path.read_bytes() for path in file.parent.iterdir()]
+        assert not [secret for secret in gone for data in files if secret in data]
+
+
+def test_the_files_are_for_their_owner_only(file):
+    old = os.umask(0)
+    try:
+        with closing(Registry(file)) as registry:
+            registry.sign_up("alice")
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in file.parent.iterdir()}
+    finally:
+        os.umask(old)
+    assert file.name + "-wal" in modes
+    assert set(modes.values()) == {0o600}
+
+
+def test_what_is_no_registry_is_refused(tmp_path):
+    other = tmp_path / "notes.txt"
+    other.write_text("not a database\n" * 1000)
+    for path in (other, tmp_path / "no" / "such" / "folder", tmp_path):
+        with pytest.raises(UsageError, match=r"^registry .*: "):
+            Registry(path)
+    assert other.read_text() == "not a database\n" * 1000
+
+
+# --- failures ---------------------------------------------------------------------------------
+
+
+def test_a_failure_in_a_transaction_undoes_it(registry, monkeypatch):
+    """Whatever breaks before the commit leaves no trace, and the registry goes on."""
+    user = registry.sign_up("alice").user_id
+    monkeypatch.setattr(registry, "_check_unused", lambda key_id: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        register(registry, user, key_id(1), "ed25519")
+    monkeypatch.undo()
+    assert registry.keys(user) == ()
+    register(registry, user, key_id(1), "ed25519")
+
+
+def test_a_crash_at_any_instant_of_the_first_start(file):
+    """Whatever prefix of the log reached the disk: the secrets are whole, or made anew."""
+    log = file.with_name(file.name + "-wal")
+    with closing(Registry(file)) as registry:
+        registry.sign_up("alice")
+        made = registry.signing_key(), registry.credentials()
+        content, written = file.read_bytes(), log.read_bytes()
+    outcomes = set()
+    for length in [*range(0, len(written), 1009), len(written)]:
+        file.write_bytes(content)
+        log.write_bytes(written[:length])
+        with closing(Registry(file)) as registry:
+            found = registry.signing_key(), registry.credentials()
+            TokenIssuer(found[0])
+            assert found[1].api_key
+            assert found[1].api_secret
+            user_is_there = registry.user_by_name("alice") is not None
+            assert found == made or not user_is_there
+            outcomes.add((found == made, user_is_there))
+    assert outcomes == {(False, False), (True, False), (True, True)}

@@ -1,0 +1,488 @@
+"""Sessions among themselves: races, queues, lost clients, cancelled requests, links that fail."""
+
+import asyncio
+import os
+import threading
+from contextlib import suppress
+from functools import partial
+
+import pytest
+
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES
+from mpcsim.protocols import reshare
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.service.gateway.links import Link
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.sessions import LEASE_S
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused
+from mpcsim.sim.run.faults import delay
+from tests.helpers.gateway import (
+    CURVES,
+    MESSAGE,
+    NO_PROOF,
+    Client,
+    Failed,
+    check_signature,
+    feed,
+    give_key,
+    sends,
+    shares_of,
+    until,
+)
+from tests.helpers.key_records import said_to_be_signed
+
+EXISTS = "ed25519 key already exists for this user"
+SIGNING = "a signing session for this key is in progress"
+RECOVERING = "a recovery for this key is in progress"
+GENERATING = "a generation for this key is in progress"
+GONE = "no such session, or it has expired"
+
+
+def signing_line(gateway, share):
+    """Requests that wait for a turn with the operator."""
+    return gateway.gateway.sessions._signing._lines.get(((2,), share.record.epoch.hex()), ())
+
+
+def nothing_open(gateway):
+    """No session, no turn, and nothing still to be told."""
+    service = gateway.gateway.sessions
+    return not any(
+        [
+            service._sessions,
+            service._signing._lines,
+            service._making._lines,
+            service._makings._lines,
+            service._unclosed,
+            *(link.node.sessions or link.node._busy for link in gateway.links.values()),
+        ]
+    )
+
+
+async def begun(client, share, signer=2):
+    """A signing session that waits for the client's second request; what it is to say."""
+    party, request = client.begin_sign(share, signer=signer)
+    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    return party, sends(feed(party, mail))
+
+
+async def finished(client, share, party, messages):
+    """The rest of a signing session."""
+    feed(party, await client.exchange(party.session_id, messages))
+    check_signature(share, MESSAGE, party.outcome.result)
+
+
+async def refusal(work):
+    """Status and text that the gateway refuses a request with, over HTTP or not."""
+    with pytest.raises((Failed, Refused)) as refused:
+        await work
+    error = refused.value
+    return error.status, error.error if isinstance(error, Failed) else str(error)
+
+
+# ---------------------------------------------------------------------- one at a time
+
+
+async def test_a_second_signing_session_is_refused_and_the_first_unharmed(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    for _ in range(3):
+        assert await refusal(client.sign(share)) == (409, SIGNING)
+    await client.sign(share, signer=3)  # the other MPC node is free
+    await finished(client, share, party, messages)
+    await client.sign(share)
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(queue=1)
+async def test_with_a_queue_the_second_waits_and_the_third_is_refused(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    second = asyncio.create_task(client.sign(share))
+    await until(lambda: signing_line(gateway, share))
+    assert await refusal(client.sign(share)) == (409, SIGNING)
+    assert not second.done()
+    await finished(client, share, party, messages)
+    await second
+    assert nothing_open(gateway)
+
+
+# ---------------------------------------------------------------------- lost clients
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.options(lease_s=20.0)
+async def test_the_session_of_a_lost_client_expires(curve, clock, gateway, client):
+    share = await give_key(gateway, client, curve)
+    session_id = os.urandom(32)
+    _, request = client.begin_sign(share)
+    lost = wire.Sign(session_id, share.record.epoch, 2, MESSAGE, (), (), NO_PROOF)
+    await client.ask("sign", client.proven(share, lost))
+    clock.now += 14.9
+    assert await refusal(client.ask("sign", request)) == (409, SIGNING)
+    clock.now += 0.1
+    await client.sign(share)
+    assert await refusal(client.exchange(session_id, ())) == (410, GONE)
+    assert nothing_open(gateway)
+
+
+@pytest.mark.parametrize("signer", MPC_NODES)
+async def test_a_key_signs_again_after_the_lease_of_a_silent_caller(signer, clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share, signer)
+    clock.now += LEASE_S - 1.5
+    with pytest.raises(Failed) as failed:
+        await client.sign(share, signer=signer)
+    assert (failed.value.status, failed.value.error) == (409, SIGNING)
+    assert failed.value.response.headers["Retry-After"] == "2"
+    clock.now += 1.5
+    await client.sign(share, signer=signer)
+    assert await refusal(finished(client, share, party, messages)) == (410, GONE)
+    assert nothing_open(gateway)
+
+
+async def test_who_is_not_silent_keeps_the_place(clock, gateway, client):
+    await give_key(gateway, client, "ed25519")
+    session_id, share = await client.begin_recover("ed25519")
+    for _ in range(4):  # the caller is heard of all the time
+        clock.now += LEASE_S - 1
+        await client.exchange(session_id, ())
+        assert await refusal(client.recover("ed25519")) == (409, RECOVERING)
+    await client.activate(session_id, share)
+    await client.check_works(share)
+    assert nothing_open(gateway)
+
+
+async def test_who_is_being_served_is_not_silent(clock, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    gateway.network.change(faults=[delay(200)])
+    signing = asyncio.create_task(client.sign(share))
+    await until(lambda: gateway.gateway.sessions._sessions)
+    clock.now += 2 * LEASE_S  # far away, an MPC node computes
+    assert await refusal(client.sign(share)) == (409, SIGNING)
+    await signing
+
+
+async def test_a_silent_caller_is_left_in_peace_while_nobody_wants_the_place(
+    clock, gateway, client
+):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    clock.now += 2 * LEASE_S
+    await finished(client, share, party, messages)
+
+
+@pytest.mark.options(queue=3)
+async def test_who_waits_in_line_gets_the_place_of_a_silent_caller(clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    await begun(client, share)
+    clock.now += LEASE_S - 0.1
+    waiting = [asyncio.create_task(client.sign(share)) for _ in range(3)]
+    await until(lambda: signing_line(gateway, share))
+    clock.now += 0.2
+    async with asyncio.timeout(10):
+        await asyncio.gather(*waiting)
+    assert nothing_open(gateway)
+
+
+@pytest.mark.options(queue=2, lease_s=0.5)
+async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_than_others(
+    gateway, client
+):
+    """The one before in the line is lost as well."""
+
+    def far(call):
+        async def slow(*arguments, **options):
+            await asyncio.sleep(0.1)
+            return await call(*arguments, **options)
+
+        return slow
+
+    share = await give_key(gateway, client, "secp256k1")
+    for link in gateway.links.values():
+        link.call = far(link.call)
+    requests = [client.begin_sign(share)[1] for _ in range(3)]
+    await client.ask("sign", requests[0])
+    first = asyncio.create_task(client.ask("sign", requests[1]))
+    await until(lambda: signing_line(gateway, share))
+    await until(lambda: not gateway.gateway.sessions._sessions)
+    assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
+    async with asyncio.timeout(8):
+        await client.ask("sign", requests[2])
+    await first
+
+
+async def test_a_session_that_an_mpc_node_hears_of_after_it_was_called_off_is_closed_there(
+    clock, gateway, client
+):
+    """It took longer on its way than the word that it was off."""
+    share = await give_key(gateway, client, "ed25519")
+    arrived, go = asyncio.Event(), asyncio.Event()
+    original = Link.call
+
+    async def call(link, scope, *arguments, **options):
+        if scope.verb == "recover":
+            arrived.set()
+            await go.wait()
+        return await original(link, scope, *arguments, **options)
+
+    for link in gateway.links.values():
+        link.call = partial(call, link)
+    recovery = asyncio.create_task(client.begin_recover("ed25519"))
+    await arrived.wait()
+    clock.now += 60
+    await client.sign(share)
+    assert nothing_open(gateway)
+    go.set()
+    assert await refusal(recovery) == (410, GONE)
+    assert nothing_open(gateway)
+    assert all(len(rows) == 1 for rows in shares_of(gateway).values())
+
+
+@pytest.mark.parametrize("struck_out_by", ["time", "a suspension"])
+async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
+    struck_out_by, clock, gateway, client
+):
+    """It has kept its answer back until another session had the key's turn: a client that hears of
+    both could be asked twice what only one answer may show."""
+    share = await give_key(gateway, client, "secp256k1")
+    answered, go = asyncio.Event(), asyncio.Event()
+    original = Link.call
+
+    async def call(link, scope, *arguments, **options):
+        reply = await original(link, scope, *arguments, **options)
+        if scope.verb == "sign" and not go.is_set():
+            answered.set()
+            await go.wait()
+        return reply
+
+    for link in gateway.links.values():
+        link.call = partial(call, link)
+    signing = asyncio.create_task(client.sign(share))
+    await answered.wait()
+    sessions = gateway.gateway.sessions
+    if struck_out_by == "time":
+        clock.now += 60
+        await sessions._expire()
+    else:
+        await sessions.stop(sessions.of_key(share.record.epoch.hex()))
+    go.set()
+    assert await refusal(signing) == (410, GONE)
+    assert client.requests[-1] == "sign", "it has heard nothing"
+    assert nothing_open(gateway)
+
+
+async def test_a_client_that_says_it_gives_up_leaves_nothing_behind(gateway, client):
+    await give_key(gateway, client, "ed25519")
+    session_id, _ = await client.begin_recover("ed25519")  # both MPC nodes are prepared
+    number = reshare.RESHARE.number
+    notices = [
+        Envelope(number, ABORT_KIND, False, CLIENT, party, session_id, b"").encode()
+        for party in MPC_NODES
+    ]
+    await client.exchange(session_id, notices)
+    assert nothing_open(gateway)
+    await client.recover("ed25519")
+
+
+async def test_one_making_for_a_user_and_curve(gateway, client):
+    first = await client.begin_generate("ed25519")
+    assert await refusal(client.begin_generate("ed25519")) == (409, GENERATING)
+    other = await client.begin_generate("secp256k1")
+    assert len(gateway.gateway.sessions._sessions) == 2
+    assert all(link.node.sessions == 2 for link in gateway.links.values())
+    for begun in (first, other):
+        await client.activate(*begun)
+        await client.check_works(begun[1])
+    assert nothing_open(gateway)
+
+
+# ---------------------------------------------------------------------- two clients make a key
+
+
+async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock, gateway, client):
+    late = await client.begin_generate("ed25519")
+    clock.now += LEASE_S
+    begun = await client.begin_generate("ed25519")
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.activate(*begun)
+    assert await refusal(client.activate(*late)) == (410, GONE)
+    await client.check_works(begun[1])
+    await client.check_retired(late[1])
+    assert nothing_open(gateway)
+
+
+async def test_who_is_not_signed_up_makes_no_key(gateway, client):
+    """The token is genuine, and the registry is older than it."""
+    client.token = gateway.issuer.access("0" * 32, "alice", 60)
+    assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
+    assert not any(shares_of(gateway).values())
+    assert nothing_open(gateway)
+
+
+async def test_a_key_that_is_registered_meanwhile_is_not_replaced_by_a_generation(gateway, client):
+    """However it came there: sessions do not let it happen."""
+    session_id, share = await client.begin_generate("ed25519")
+    registry, key_id = gateway.gateway.registry, os.urandom(32).hex()
+    public_key = share.public_key.encode()
+    registry.put(said_to_be_signed(await client.user_id(), key_id, "ed25519", public_key))
+    assert await refusal(client.activate(session_id, share)) == (409, EXISTS)
+    assert await client.key_ids() == {"ed25519": key_id}
+    assert nothing_open(gateway)
+
+
+async def test_one_activation_twice_at_once_counts_once(gateway, client):
+    begun = await client.begin_generate("ed25519")
+    both = await asyncio.gather(
+        *(client.activate(*begun) for _ in range(2)), return_exceptions=True
+    )
+    assert [type(b) for b in both].count(Failed) == 1
+    await client.check_works(begun[1])
+    assert nothing_open(gateway)
+
+
+async def test_a_recovery_ends_the_signing_sessions_of_the_key_before(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    await client.recover("secp256k1")
+    assert nothing_open(gateway)
+    assert await refusal(client.exchange(party.session_id, messages)) == (410, GONE)
+
+
+# ---------------------------------------------------------------------- links that fail
+
+
+@pytest.mark.parametrize("down", MPC_NODES)
+async def test_an_mpc_node_out_of_reach_is_named_and_leaves_no_lock(down, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    await give_key(gateway, client, "ed25519")
+    party, messages = await begun(client, share, down)
+    gateway.links[down].down = True
+    response = await client.post("exchange", wire.Exchange(party.session_id, messages))
+    assert response.status_code == 503
+    error = f"the {ROLES[down]}'s MPC node cannot be reached"
+    assert response.json() == {"error": error, "party": down}
+    making = (client.recover("ed25519"), Client.of(gateway, "bob").generate("ed25519"))
+    for refused in (client.sign(share, signer=down), *making):
+        assert (await refusal(refused))[0] == 503
+    gateway.links[down].down = False
+    assert gateway.links[down].node.sessions == 1, "it could not be told"
+    await client.sign(share, signer=down)
+    await client.recover("ed25519")
+    assert nothing_open(gateway)
+
+
+async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    party, messages = await begun(client, share)
+    gateway.links[2].down = True
+    assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
+    assert gateway.gateway.sessions._unclosed
+    clock.now += 1000
+    await client.sign(share, signer=3)
+    assert not gateway.gateway.sessions._unclosed
+
+
+# ---------------------------------------------------------------------- requests that are cancelled
+
+
+@pytest.mark.parametrize(
+    "call", [f"{verb} {nth}" for verb in ("vote", "activate") for nth in (1, 2)]
+)
+@pytest.mark.parametrize("kind", ["generate", "recover"])
+async def test_an_activation_is_carried_out_though_the_caller_is_gone(
+    monkeypatch, call, kind, gateway, client
+):
+    """Cancelled while the MPC nodes vote, or are told of it: it is done all the same."""
+
+    verb, nth = call.split()
+    calls = []
+
+    old = await give_key(gateway, client, "ed25519") if kind == "recover" else None
+    begin = client.begin_recover if old else client.begin_generate
+    session_id, share = await begin("ed25519")
+    original = Link.call
+
+    async def cancelling(link, scope, *arguments, **options):
+        if scope.verb == verb:
+            calls.append(scope.verb)
+            if len(calls) == int(nth):
+                activating.cancel()
+        return await original(link, scope, *arguments, **options)
+
+    monkeypatch.setattr(Link, "call", cancelling)
+    activating = asyncio.create_task(client.activate(session_id, share))
+    with suppress(asyncio.CancelledError):
+        await activating
+    monkeypatch.undo()
+    assert (await client.key_ids())["ed25519"] == share.record.epoch.hex()
+    await client.check_works(share)
+    assert nothing_open(gateway)
+    for rows in shares_of(gateway).values():
+        assert [state for _, _, _, state, _ in rows] == ["active"]
+
+
+async def test_nobody_decides_while_the_registry_is_written(monkeypatch, client):
+    """The caller is gone; whoever comes next waits for the decision, and finds it."""
+
+    original, entered, leave = Registry.put, threading.Event(), threading.Event()
+
+    def slow(registry, *arguments):
+        entered.set()
+        assert leave.wait(10)
+        return original(registry, *arguments)
+
+    session_id, share = await client.begin_generate("ed25519")
+    monkeypatch.setattr(Registry, "put", slow)
+    activating = asyncio.create_task(client.activate(session_id, share))
+    await asyncio.to_thread(entered.wait, 10)
+    activating.cancel()
+    second = asyncio.create_task(client.generate("ed25519"))
+    await asyncio.sleep(0.05)
+    assert not second.done()
+    leave.set()
+    assert await refusal(second) == (409, EXISTS)
+    await client.check_works(share)
+
+
+async def test_a_cancelled_signing_request_leaves_no_lock(monkeypatch, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    original = Link.call
+
+    async def cancelling(link, scope, *arguments, **options):
+        if scope.verb == "sign":
+            signing.cancel()
+            await asyncio.sleep(0)
+        return await original(link, scope, *arguments, **options)
+
+    monkeypatch.setattr(Link, "call", cancelling)
+    signing = asyncio.create_task(client.sign(share))
+    with pytest.raises(asyncio.CancelledError):
+        await signing
+    monkeypatch.undo()
+    await until(lambda: nothing_open(gateway))
+    await client.check_works(share)
+    assert nothing_open(gateway)
+
+
+async def test_signing_goes_on_while_a_commit_waits_for_the_disk(tmp_path, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    entered, leave = threading.Event(), threading.Event()
+
+    def hold():
+        databases = [gateway.gateway.registry._database]
+        databases += [link.node.store._database for link in gateway.links.values()]
+        with databases[0].transaction(), databases[1].transaction(), databases[2].transaction():
+            entered.set()
+            assert leave.wait(10)
+
+    writing = asyncio.create_task(asyncio.to_thread(hold))
+    await asyncio.to_thread(entered.wait, 10)
+    recovering = asyncio.create_task(client.recover("ed25519"))
+    for _ in range(5):
+        await client.check_works(share)
+    assert not recovering.done()
+    leave.set()
+    await writing
+    await client.check_works(await recovering)

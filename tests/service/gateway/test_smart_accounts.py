@@ -1,0 +1,310 @@
+"""The six steps of a user operation, over the gateway's endpoints, with a key that no one holds."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
+from typing import Any
+from unittest.mock import Mock
+
+import httpx
+import pytest
+
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.errors import UsageError
+from mpcsim.service.gateway.openapi import openapi_document
+from mpcsim.service.gateway.smart_accounts import PREFIX, over_rpc
+from mpcsim.service.operations.supervisor import free_port
+from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.client import HttpTransport, RequestRefused, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import ChainTimeout
+from mpcsim.service.smart_account.fields import UNPRICED
+from mpcsim.service.smart_account.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
+from mpcsim.service.smart_account.service import SmartAccountService
+from mpcsim.service.vault import Argon2Cost
+from node.local import LocalService
+from tests.helpers.anvil import ANVIL_KEY, anvil
+from tests.helpers.documented import Documented
+from tests.helpers.tiers import fast_few
+
+CURVE = "secp256k1"
+MOUNTED = PREFIX + "/{rest:path}"
+RECIPIENT = "0x000000000000000000000000000000000000bEEF"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[LocalService]:
+    with LocalService(cost=Argon2Cost(1, 8)) as opened:
+        yield opened
+
+
+DOCUMENTED = Documented(openapi_document("", []))
+
+
+def as_documented(answer: httpx.Response) -> None:
+    """Whatever the flow is answered is as the gateway's own document says."""
+    answer.read()
+    DOCUMENTED.check(answer)
+
+
+class Owner:
+    """A user with a key, who signs through the node."""
+
+    def __init__(self, service: LocalService, name: str) -> None:
+        self.node = service.user(name)
+        gateway = service.gateway_user(name)
+        gateway.event_hooks["response"].append(as_documented)
+        self.flow = SmartAccountClient(HttpTransport(gateway))
+        body = {"curve": CURVE, "password": "correct horse"}
+        self.share: dict[str, str] = self.node.post("/v3/wallet/generate", json=body).json()
+        wallets: list[Any] = self.node.get("/v3/wallet").json()["wallets"]
+        self.address = wallets[0]["address"]["evm"]
+
+    def sign(self, message_hash: bytes) -> bytes:
+        body = {**self.share, "message": message_hash.hex()}
+        answer = self.node.post("/v3/wallet/sign", json=body)
+        assert answer.status_code == 200, answer.text
+        return bytes.fromhex(answer.json()["signature"])
+
+
+def test_operations_of_a_shared_key(service):
+    alice = Owner(service, "alice")
+    chain = service.gateway.smart_accounts.service()
+    account = chain.owner_account(alice.address)
+    chain.bundler.pay(account, 10**18)
+    for n, sponsored in enumerate([True, False, True]):
+        flow = alice.flow.begin(alice.address, to=RECIPIENT, value=10**15, sponsored=sponsored)
+        alice.flow.run(flow, alice.sign)
+        assert flow.receipt is not None
+        assert flow.receipt["status"] == "included"
+        assert flow.receipt["sender"] == account
+        assert chain.chain.balance(RECIPIENT) == (n + 1) * 10**15
+    assert len(DOCUMENTED.seen) >= 6
+
+
+def test_somebody_elses_signature_is_refused_by_the_contract(service):
+    bob, mallory = Owner(service, "bob"), Owner(service, "mallory")
+    flow = bob.flow.begin(bob.address, to=RECIPIENT, value=0, sponsored=True)
+    with pytest.raises(RequestRefused, match="AA24"):
+        bob.flow.run(flow, mallory.sign)
+
+
+def test_a_token_is_needed(service):
+    info = f"/core/evm/v2/erc4337/{RECIPIENT}/info"
+    client = service.gateway_user("alice")
+    assert client.get(info).status_code == 200
+    answer = client.get(info, headers={"Authorization": "Bearer nonsense"})
+    assert (answer.status_code, answer.json()["code"]) == (401, 756)
+    answer = client.get("/core/evm/v2/erc4337/0x12/info")
+    assert answer.status_code == 400
+    assert set(answer.json()) == {"error"}
+
+
+def test_a_chain_that_cannot_be_reached():
+    nobody = over_rpc("http://127.0.0.1:9", "0x" + "11" * 32)
+    with LocalService(smart_accounts=nobody, clock="real") as service:
+        answer = service.gateway_user("alice").get(f"/core/evm/v2/erc4337/{RECIPIENT}/nonce")
+    assert answer.status_code == 502
+    assert "did not answer" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("key", ["", "0x12", "zz" * 32])
+def test_a_bundlers_key_that_is_none(key):
+    with pytest.raises(UsageError, match="bundler"):
+        over_rpc("http://127.0.0.1:9", key)
+
+
+# ---------------------------------------------------------------------- a chain begun anew
+
+
+@contextmanager
+def on_node(url: str) -> Iterator[LocalService]:
+    """A service whose chain is that node's."""
+    chain = over_rpc(url, ANVIL_KEY.hex())
+    with LocalService(smart_accounts=chain, clock="real") as service:
+        yield service
+
+
+def ask(client: httpx.Client, endpoint: Endpoint, **request: Any) -> httpx.Response:
+    body = request if endpoint.method == "POST" else None
+    return client.request(endpoint.method, endpoint.path.format(**request), json=body)
+
+
+class Payer:
+    """An owner with a whole key: who signs does not matter here."""
+
+    def __init__(self) -> None:
+        self._key = setup.account(SeededRng("payer").bytes(32))
+        self.address = self._key.address
+
+    def sign(self, message_hash: bytes) -> bytes:
+        return bytes(self._key.unsafe_sign_hash(message_hash).signature)
+
+
+def operation(client: httpx.Client, chain_id: int = 31337) -> dict[str, Any]:
+    """A whole sponsored operation; its receipt."""
+    flow_client, owner = SmartAccountClient(HttpTransport(client), chain_id=chain_id), Payer()
+    flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
+    return dict(flow_client.run(flow, owner.sign))
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("first", fast_few((e for e in Endpoint if e is not Endpoint.EXECUTE), 3))
+def test_a_chain_that_lost_its_contracts_gets_them_again(first):
+    with anvil() as url, on_node(url) as service:
+        client = service.gateway_user("alice")
+        flow_client, owner = SmartAccountClient(HttpTransport(client)), Payer()
+        flow = flow_client.begin(owner.address, to=RECIPIENT, sponsored=True)
+        while "signature" not in flow.fields:
+            flow_client.step(flow, owner.sign)
+        fields, of_owner = flow._body(), {"address": owner.address}
+        unpriced = {name: fields[name] for name in UNPRICED}
+        requests: dict[Endpoint, dict[str, Any]] = {
+            Endpoint.ADDRESS: of_owner,
+            Endpoint.INFO: of_owner,
+            Endpoint.NONCE: of_owner,
+            Endpoint.INIT: {"owner": owner.address},
+            Endpoint.GAS: unpriced,
+            Endpoint.SPONSOR: unpriced,
+            Endpoint.DIGEST: {name: fields[name] for name in fields if name != "signature"},
+            Endpoint.SEND: fields,
+            Endpoint.RECEIPT: {"result": flow.result},
+        }
+        rpc = {"jsonrpc": "2.0", "id": 1, "method": "anvil_reset", "params": []}
+        assert httpx.post(url, json=rpc).json()["result"] is None
+
+        answer = ask(client, first, **requests[first])
+
+        if first in (Endpoint.SEND, Endpoint.RECEIPT):
+            # The operation was one of the old chain.
+            assert answer.status_code == 404, answer.text
+            assert list(answer.json()) == ["error"]
+        elif first is not Endpoint.DIGEST:  # the operation's digest is the same on any such chain
+            assert answer.status_code == 200, answer.text
+        assert operation(client)["status"] == "included"
+
+
+def test_a_node_that_comes_back_as_another_chain():
+    port = free_port()
+    with ExitStack() as gateway:
+        with anvil(port=port) as url:
+            client = gateway.enter_context(on_node(url)).gateway_user("alice")
+            assert [operation(client)["nonce"] for _ in range(2)] == ["0x0", "0x1"]
+        answer = ask(client, Endpoint.NONCE, address=RECIPIENT)
+        assert (answer.status_code, list(answer.json())) == (502, ["error"])
+        with anvil("--chain-id", "4242", port=port):
+            assert operation(client, chain_id=4242)["nonce"] == "0x0"
+
+
+# ---------------------------------------------------------------------- a chain that is slow
+
+
+class Door:
+    """A proxy before a node; while it is shut, requests wait."""
+
+    def __init__(self, node: str) -> None:
+        self.opened = threading.Event()
+        self.opened.set()
+        self.waiting = threading.Semaphore(0)
+        self._node = httpx.Client()
+        door = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if not door.opened.is_set():
+                    door.waiting.release()
+                    door.opened.wait(60)
+                json = {"content-type": "application/json"}
+                answer = door._node.post(node, content=body, headers=json)
+                self.send_response(answer.status_code)
+                self.send_header("content-length", str(len(answer.content)))
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Door:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.opened.set()
+        self._server.shutdown()
+        self._thread.join(10)
+        self._server.server_close()
+        self._node.close()
+
+
+@pytest.mark.soak
+def test_a_users_queries_wait_for_each_other_and_for_nobody_elses():
+    with anvil() as node, Door(node) as door, on_node(door.url) as service:
+        users = [service.gateway_user(name) for name in ("alice", "bob")]
+        assert ask(users[0], Endpoint.NONCE, address=RECIPIENT).status_code == 200
+        door.opened.clear()
+        with ThreadPoolExecutor(2 * (REQUESTS_OF_USER + 1)) as pool:
+            asked = [
+                pool.submit(ask, user, Endpoint.NONCE, address=RECIPIENT)
+                for user in users
+                for _ in range(REQUESTS_OF_USER + 1)
+            ]
+            at_once = sum(door.waiting.acquire(timeout=2) for _ in range(2 * AT_A_TIME_OF_USER + 1))
+            refused = [each.result() for each in islice(as_completed(asked), len(users))]
+            door.opened.set()
+        assert at_once == 2 * AT_A_TIME_OF_USER
+        assert {answer.status_code for answer in refused} == {429}
+        assert refused[0].headers["Retry-After"] == "1"
+        statuses = Counter(answer.result().status_code for answer in asked)
+        assert statuses == {200: 2 * REQUESTS_OF_USER, 429: 2}
+
+
+def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
+    tried, failing = threading.Semaphore(0), threading.Event()
+
+    def make() -> SmartAccountService:
+        tried.release()
+        failing.wait(60)
+        raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
+
+    with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
+        clients = [service.gateway_user(f"user {n}") for n in range(4)]
+        accounts = service.gateway.smart_accounts
+        current, came = accounts._current, threading.Semaphore(0)
+
+        def noted() -> Any:  # says who waits for the service that is being made
+            found = current()
+            came.release()
+            return found
+
+        accounts._current = noted  # type: ignore[method-assign]
+        (mount,) = (
+            each.app for each in service.gateway.app.routes if getattr(each, "path", "") == MOUNTED
+        )
+        loading = Mock(side_effect=mount._load)
+        mount._load = loading
+        asked = [pool.submit(ask, each, Endpoint.NONCE, address=RECIPIENT) for each in clients]
+        assert tried.acquire(timeout=30)
+        assert all(came.acquire(timeout=30) for _ in asked)
+        assert loading.call_count == 1  # so that the users' places are in one router
+        failing.set()
+        answers = [answer.result() for answer in asked]
+        assert {answer.status_code for answer in answers} == {504}
+        assert {answer.json()["error"] for answer in answers} == {
+            "the chain's node did not answer eth_chainId: ReadTimeout"
+        }
+        assert not tried.acquire(blocking=False)
+        assert ask(clients[0], Endpoint.NONCE, address=RECIPIENT).status_code == 504
+        assert tried.acquire(blocking=False), "a later request tries again"

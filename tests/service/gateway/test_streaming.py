@@ -1,0 +1,427 @@
+"""A gateway that forwards as bytes arrive, beside one that stores: what reaches whom when, and that
+what goes wrong half-way does no more than it would have."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+
+import httpx
+import pytest
+
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.protocols.engine import Done
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.service.gateway.mpc_nodes import InProcess, OverHttp
+from mpcsim.service.gateway.sieve import AnswerSieve, ExchangeSieve
+from mpcsim.service.mpc_node.app import create_app
+from mpcsim.service.operations import GatewayOptions
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import unreachable
+from mpcsim.service.rpc.transport import AsgiTransport, ConnectionLost, HttpTransport
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import drop
+from tests.helpers.gateway import (
+    MESSAGE,
+    Client,
+    Failed,
+    check_signature,
+    feed,
+    give_key,
+    open_with,
+    proof,
+    sends,
+)
+from tests.node.harness import PLACES, running
+
+pytestmark = pytest.mark.options(forwarding="stream")
+
+SID = bytes(range(32))
+NO_SESSION = (410, "no such session, or it has expired")
+
+
+def letter(size, sender=CLIENT, receiver=OPERATOR):
+    return Envelope(1, 1, False, sender, receiver, SID, bytes(size)).encode()
+
+
+# ------------------------------------------------------------------ sieves
+
+LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
+BODIES = [
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
+    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7)) * 32), None),
+    (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
+    (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
+    (AnswerSieve(lambda envelope: None, 32), LARGEST, 1),
+]
+
+
+@pytest.mark.parametrize("step", [1, 7, 10_000])
+@pytest.mark.parametrize("case", range(len(BODIES)))
+def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
+    sieve, body, mail = BODIES[case]
+    sieve = type(sieve)(lambda envelope: None, *([32] if mail is not None else []))
+    data = body.to_bytes()
+    passed = b""
+    for start in range(0, len(data), step):
+        assert not sieve.done
+        passed += sieve.feed(data[start : start + step])
+    expected = data if mail is None else wire.Mail(body.messages).to_bytes()
+    assert sieve.done
+    if body.messages:
+        assert passed == expected[:-1]
+    assert passed + sieve.finish() == expected
+
+
+def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
+    def check(envelope):
+        if envelope.sender != CLIENT:
+            raise ValueError
+
+    data = wire.Exchange(SID, (letter(50), letter(50, sender=OPERATOR))).to_bytes()
+    sieve, passed = ExchangeSieve(check), b""
+    with pytest.raises(ValueError):
+        for byte in data:
+            passed += sieve.feed(bytes([byte]))
+    assert passed == data[: 32 + 2 + 4 + len(letter(50))]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        SID + b"\0\x41",
+        SID + b"\0\1" + (39).to_bytes(4, "big"),
+        SID + b"\0\1\xff\xff\xff\xff",
+        wire.Exchange(SID, (letter(3),)).to_bytes() + b"\0",
+    ],
+)
+def test_what_is_no_exchange_is_refused(data):
+    with pytest.raises(InvalidEncoding):
+        ExchangeSieve(lambda envelope: None).feed(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(b"\1\2", b"\1\1\xff\xff\xff\xff", b"\1\0\0\0\2", b"\1\0\0\0\0\0\0", b"\1\0\0\x21"),
+        b"\1\1" + (wire.MAX_RECORD_BYTES + 1).to_bytes(4),
+        b"\1\0\0\0\0\1" + (wire.MAX_HALF_BYTES + 1).to_bytes(4),
+    ],
+)
+def test_what_is_no_answer_is_refused(data):
+    with pytest.raises(InvalidEncoding):
+        AnswerSieve(lambda envelope: None, 32).feed(data)
+
+
+def test_what_is_cut_off_is_no_body():
+    sieve = ExchangeSieve(lambda envelope: None)
+    sieve.feed(wire.Exchange(SID, (letter(3),)).to_bytes()[:-1])
+    with pytest.raises(InvalidEncoding):
+        sieve.finish()
+
+
+# ------------------------------------------------------------------ a signature, message by message
+
+
+class Watched(InProcess):
+    """An MPC node's port that tells what has reached it, and may answer in pieces."""
+
+    def __init__(self, node):
+        super().__init__(node)
+        self.got = bytearray()
+        self.acted = 0
+        self.first, self.left = asyncio.Event(), asyncio.Event()
+        self.halfway = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+        self.breaks = None
+
+    async def stream(self, verb, grant, body, size):
+        try:
+            async for piece in body:
+                self.got += piece
+                self.first.set()
+        finally:
+            self.left.set()
+        answer = await self.handle(verb, grant, bytes(self.got))
+        self.acted += 1
+        yield answer[: len(answer) // 2]
+        self.halfway.set()
+        await self.go_on.wait()
+        if self.breaks is not None:
+            raise self.breaks
+        yield answer[len(answer) // 2 :]
+
+
+@dataclass
+class Signing:
+    """A signature whose second request is about to be sent."""
+
+    port: Watched
+    party: object
+    body: wire.Exchange
+
+    def finish(self, mail):
+        """The client has what completes the signature."""
+        feed(self.party, wire.Mail.from_bytes(mail).messages)
+        assert isinstance(self.party.outcome, Done)
+
+
+@pytest.fixture
+@asynccontextmanager
+async def signing(gateway, client):
+    """A signing session; afterwards the key is free, and of use."""
+    share = await give_key(gateway, client, "secp256k1")
+    port = gateway.links[OPERATOR].port = Watched(gateway.links[OPERATOR].node)
+    party, begun = client.begin_sign(share)
+    reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+    outputs = feed(party, reply.messages)
+    yield Signing(port, party, wire.Exchange(begun.session_id, sends(outputs)))
+    if isinstance(party.outcome, Done):
+        check_signature(share, MESSAGE, party.outcome.result)
+    gateway.links[OPERATOR].port = InProcess(port.node)
+    port.go_on.set()
+    await client.sign(share)
+
+
+async def in_two(data, at, event=None):
+    """A body that stops in the middle until an event."""
+    yield data[:at]
+    if event is not None:
+        await asyncio.wait_for(event.wait(), 10)
+    yield data[at:]
+
+
+async def post(client, data, content, size=None):
+    """Send a body in the pieces of ``content``."""
+    headers = {"Content-Type": wire.MEDIA_TYPE, **proof("exchange", data)}
+    if size is not None:
+        headers["Content-Length"] = str(size)
+    return await client.request("POST", "/mpc/v1/exchange", content=content, headers=headers)
+
+
+@pytest.mark.parametrize("sized", [True, False])
+async def test_the_mpc_node_has_the_first_bytes_before_the_client_has_sent_the_last(
+    sized, client, signing
+):
+    data = signing.body.to_bytes()
+    pieces = in_two(data, 20_000, signing.port.first)
+    answer = await post(client, data, pieces, len(data) if sized else None)
+    assert answer.status_code == 200
+    assert bytes(signing.port.got) == data
+    assert "operator" in answer.headers["server-timing"]
+    signing.finish(answer.content)
+
+
+FAULTY = pytest.mark.options(faults=[drop(nth=99, kind="Commit")])
+
+
+@pytest.mark.parametrize("forwarding", ["store", None, pytest.param("stream", marks=FAULTY)])
+async def test_otherwise_the_mpc_node_is_asked_when_the_body_is_whole(forwarding, client, signing):
+    data = signing.body.to_bytes()
+    answer = await post(client, data, in_two(data, 20_000))
+    assert answer.status_code == 200
+    assert not signing.port.got
+    signing.finish(answer.content)
+
+
+def spoilt(body, **header):
+    """The same body with another header in its last message."""
+    last = Envelope.decode(body.messages[-1])
+    fields = {**vars(last), **header}
+    return wire.Exchange(body.session_id, (*body.messages[:-1], Envelope(**fields).encode()))
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ({"session_id": SID}, "messages: of another session"),
+        ({"sender": OPERATOR}, "messages: party 1 speaks for 2"),
+        ({"receiver": 3}, "messages: party 3 takes no part"),
+    ],
+)
+async def test_an_envelope_that_is_wrong_ends_the_session_and_reaches_nobody(
+    header, error, forwarding, client, signing
+):
+    answer = await client.post("exchange", spoilt(signing.body, **header))
+    assert (answer.status_code, answer.json()) == (400, {"error": error})
+    assert not signing.port.acted
+    later = await client.post("exchange", signing.body)
+    assert (later.status_code, later.json()["error"]) == NO_SESSION
+
+
+async def broken(gateway, client, data):
+    """As a client behind a socket sees a reply that breaks off."""
+    transport = AsgiTransport(gateway.app)
+    with pytest.raises(ConnectionLost):
+        await transport.request(
+            "POST",
+            "/mpc/v1/exchange",
+            token=client.token,
+            body=data,
+            headers=proof("exchange", data),
+        )
+
+
+async def test_an_mpc_node_that_breaks_off_its_answer(gateway, client, signing):
+    signing.port.breaks = unreachable(OPERATOR)
+    await broken(gateway, client, signing.body.to_bytes())
+
+
+async def test_an_mpc_node_that_was_started_anew_has_no_such_session(client, signing):
+    signing.port.node.restart()
+    response = await post(client, data := signing.body.to_bytes(), in_two(data, 1000), len(data))
+    assert (response.status_code, response.json()["error"]) == NO_SESSION
+
+
+@pytest.mark.parametrize("how", ["off", "suspended"])
+async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, client, signing):
+    signing.port.go_on.clear()
+    asking = asyncio.create_task(broken(gateway, client, signing.body.to_bytes()))
+    await asyncio.wait_for(signing.port.halfway.wait(), 10)
+    sessions = gateway.gateway.sessions
+    (session,) = sessions._sessions.values()
+    if how == "off":
+        await sessions.stop([session])
+    else:
+        await sessions.stop(sessions.of_key(session.key_id))
+    signing.port.go_on.set()
+    await asking
+
+
+async def test_a_session_that_ends_with_its_answer_breaks_off(gateway, client, signing):
+    """Between the last look at it and the last byte."""
+    link, sessions = gateway.links[OPERATOR], gateway.gateway.sessions
+    stream = link.stream
+
+    async def ending(*arguments):
+        await stream(*arguments)
+        await sessions.stop(list(sessions._sessions.values()))
+
+    link.stream = ending
+    await broken(gateway, client, signing.body.to_bytes())
+    link.stream = stream
+
+
+async def test_an_answer_to_what_is_not_there_yet_is_none(client, signing):
+    """An MPC node that answers before the request has ended."""
+    data, ended = signing.body.to_bytes(), asyncio.Event()
+
+    async def early(verb, grant, pieces, size):
+        async for _ in pieces:
+            yield wire.Answer(1, None, ()).to_bytes()
+
+    signing.port.stream = early
+    response = await post(client, data, in_two(data, 1000, ended), len(data))
+    assert response.status_code == 502
+    assert "operator" in response.text
+
+
+async def test_nothing_more_goes_on_once_the_session_has_ended(gateway, client, signing):
+    data, event, sessions = signing.body.to_bytes(), asyncio.Event(), gateway.gateway.sessions
+    asking = asyncio.create_task(post(client, data, in_two(data, 1000, event), len(data)))
+    await asyncio.wait_for(signing.port.first.wait(), 10)
+    before = len(signing.port.got)
+    await sessions.stop(list(sessions._sessions.values()))
+    event.set()
+    response = await asking
+    assert (response.status_code, response.json()["error"]) == NO_SESSION
+    assert len(signing.port.got) == before
+    assert not signing.port.acted
+
+
+async def test_an_answer_whose_later_envelope_is_wrong_breaks_off(gateway, client, signing):
+    handle = signing.port.handle
+
+    async def lying(verb, grant, data):
+        said = await handle(verb, grant, data)
+        if verb != "exchange":
+            return said
+        answer = wire.Answer.from_bytes(said)
+        wrong = Envelope(1, 1, False, CLIENT, CLIENT, signing.body.session_id, bytes(9)).encode()
+        messages = (*answer.messages, wrong)
+        return wire.Answer(answer.open, None, messages).to_bytes()
+
+    signing.port.handle = lying
+    await broken(gateway, client, signing.body.to_bytes())
+
+
+async def test_an_answer_that_begins_wrong_is_told(client, signing):
+    handle = signing.port.handle
+
+    async def nonsense(verb, grant, data):
+        answer = await handle(verb, grant, data)
+        return b"\1\7nonsense" if verb == "exchange" else answer
+
+    signing.port.handle = nonsense
+    with pytest.raises(Failed, match="answers something else than it was asked"):
+        await client.ask("exchange", signing.body)
+
+
+# ------------------------------------------------------------------ over sockets
+
+
+def test_over_sockets_the_bytes_stream_too():
+    """Client, gateway and MPC node behind sockets: the MPC node's server has begun to read while
+    the client still writes."""
+
+    async def signature(address):
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, "secp256k1")
+        party, begun = client.begin_sign(share)
+        reply = wire.Signing.from_bytes(await client.ask("sign", begun))
+        data = wire.Exchange(begun.session_id, sends(feed(party, reply.messages))).to_bytes()
+
+        async def body():
+            yield data[:20_000]
+            await asyncio.wait_for(asyncio.to_thread(started.wait, 10), 10)
+            yield data[20_000:]
+
+        async with httpx.AsyncClient(base_url=address) as client.http:
+            reply = await post(client, data, body(), len(data))
+        assert (reply.status_code, sum(bodies)) == (200, len(data))
+        feed(party, wire.Mail.from_bytes(reply.content).messages)
+        check_signature(share, MESSAGE, party.outcome.result)
+
+    started, bodies = threading.Event(), []
+    with closing(open_with(forwarding="stream")) as gateway:
+        node_app = create_app(gateway.links[OPERATOR].node)
+
+        async def watching(scope, receive, send):
+            async def noted():
+                message = await receive()
+                if message.get("body") and scope.get("path") == "/exchange":
+                    bodies.append(len(message["body"]))
+                    started.set()
+                return message
+
+            await node_app(scope, noted if scope["type"] == "http" else receive, send)
+
+        watching.router = node_app.router
+        with running(watching, PLACES[1]) as node:
+            port = OverHttp(OPERATOR, HttpTransport(str(node.client.base_url)))
+            port.node = gateway.links[OPERATOR].node
+            gateway.links[OPERATOR].port = port
+            with running(gateway.app, PLACES[1]) as api:
+                api.loop.run(signature(str(api.client.base_url)))
+
+
+# ------------------------------------------------------------------ the setting
+
+
+def test_no_such_forwarding():
+    with pytest.raises(UsageError, match="unknown forwarding 'streem'; did you mean stream"):
+        GatewayOptions(forwarding="streem")
+
+
+@pytest.mark.parametrize("given", [None, "store", "stream"])
+@pytest.mark.parametrize("of_network", ["store", "stream"])
+def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
+    network = Network.star().with_connection(forwarding=of_network)
+    with closing(open_with(network=network, forwarding=given)) as gateway:
+        assert gateway.gateway.streams("exchange") is ((given or of_network) == "stream")
+        assert not gateway.gateway.streams("sign")
+        gateway.network.change()
+        assert gateway.gateway.streams("exchange") is (given == "stream")

@@ -1,0 +1,428 @@
+"""A client that caught an MPC node cheating: its word stays, whatever happens meanwhile. And who
+has caught nobody suspends nothing."""
+
+import asyncio
+import os
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.service.gateway import suspensions
+from mpcsim.service.gateway.metrics import probes
+from mpcsim.service.gateway.registry import RegisteredKey
+from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc.notices import digest
+from mpcsim.service.rpc.statements import SignedRecord, Suspended, signed_by
+from tests.helpers.gateway import (
+    Client,
+    Failed,
+    delivered,
+    give_key,
+    reopen,
+    set_down,
+    shares_of,
+    until,
+)
+
+SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
+CAUGHT = "the client caught party 2 cheating"
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Attempts follow each other at once."""
+    monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
+    monkeypatch.setattr(suspensions, "PROMPT_S", 0.05)
+
+
+def at_the_nodes(gateway):
+    """Why the only key is suspended, by MPC node; None where it is not."""
+    return {party: rows[0][-1] for party, rows in shares_of(gateway).items()}
+
+
+async def refused(client, share):
+    """Neither the vault nor a signature."""
+    await client.meet()
+    halves = dict.fromkeys(MPC_NODES, b"")
+    requests = [("open", wire.OpenVault(share.record.epoch, bytes(32), halves, {}))]
+    requests += [("sign", client.begin_sign(share, signer=signer)[1]) for signer in MPC_NODES]
+    for verb, request in requests:
+        with pytest.raises(Failed) as failed:
+            await client.ask(verb, request)
+        assert (failed.value.status, failed.value.error) == (409, SUSPENDED), verb
+
+
+async def heals(client, share):
+    """A recovery makes new shares of the key, and they work."""
+    new = await client.recover(share.record.curve_name)
+    assert new.public_key == share.public_key
+    await client.check_works(new)
+
+
+@pytest.mark.parametrize("curve", ["secp256k1", "ed25519"])
+async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, curve)
+        body = await client.suspension(share)
+        set_down(gateway, True)
+        headers = {"Content-Type": wire.MEDIA_TYPE}
+        for _ in range(2):  # the answer may have been lost
+            path = wire.PREFIX + "suspend"
+            said = await client.http.post(path, content=body.to_bytes(), headers=headers)
+            assert (said.status_code, said.content) == (204, b"")
+        await refused(client, share)
+        assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+        set_down(gateway, False)
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        rows = gateway.gateway.registry._database.rows(
+            "SELECT party, opened, length(signature) FROM suspensions ORDER BY party"
+        )
+        assert rows == [(OPERATOR, 1, 64), (INSTITUTION, 1, 64)]
+        await refused(client, share)
+        await heals(client, share)
+
+
+@pytest.mark.parametrize("down", MPC_NODES)
+async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    gateway.links[down].down = True
+    await client.ask("suspend", body)
+    await until(lambda: at_the_nodes(gateway)[5 - down])
+    assert at_the_nodes(gateway)[down] is None
+    await until(lambda: gateway.gateway.suspensions.undelivered == 1)  # it is written down, too
+    await refused(client, share)
+    gateway.links[down].down = False
+    await delivered(gateway)
+    assert gateway.gateway.suspensions.undelivered == 0
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    await refused(client, share)
+    await heals(client, share)
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, client):
+    """It holds, and is not acknowledged before it is written, whoever asks for that."""
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+
+    def full(*arguments):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(gateway.gateway.registry, "suspend", full)
+        response = await client.post("suspend", body)
+        assert response.status_code == 500
+        await refused(client, share)
+        assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
+        assert gateway.gateway.registry.notices() == []
+    if again:
+        await client.ask("suspend", body)
+    await delivered(gateway)
+    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    assert await state(gateway) == [None]
+    await refused(client, share)
+
+
+async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    for _ in range(3):
+        await client.ask("suspend", await client.suspension(share))
+        await delivered(gateway)
+        kept = {notice.at.key_id for notice in gateway.gateway.registry.notices()}
+        assert kept == {share.record.epoch}
+        await refused(client, share)
+        share = await client.recover("ed25519")
+    assert len(gateway.gateway.suspensions._notices) == 1
+
+
+async def state(gateway):
+    return [(await probe.look())["registry"] for probe in probes(gateway.gateway)[-1:]]
+
+
+async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    tell = suspensions.Suspensions._tell
+    gate = asyncio.Event()
+
+    async def waiting(self, notice):
+        await gate.wait()
+        await tell(self, notice)
+
+    suspensions.Suspensions._tell = waiting
+    try:
+        await client.ask("suspend", body)
+        await heals(client, share)
+        gate.set()
+        await delivered(gateway)
+    finally:
+        suspensions.Suspensions._tell = tell
+    assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
+    assert gateway.gateway.registry.notices() == []
+    assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+    response = await client.post("suspend", body)
+    record = SignedRecord.from_bytes(response.content).record
+    assert (response.status_code, record.predecessor) == (200, share.record.epoch)
+
+
+@pytest.mark.parametrize("known", [(), (RegisteredKey("u", "ed25519", "00" * 32, b"", ""),)])
+async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key(
+    gateway, client, known
+):
+    """Its registry may have been put back, or be damaged."""
+    body = await client.suspension(await give_key(gateway, client, "ed25519"))
+    gateway.gateway.registry.keys = lambda user_id: known
+    for over, status in ((False, 503), (True, 404)):
+        gateway.gateway.meeting.over = over
+        gateway.gateway.meeting._next = float("inf")
+        assert (await client.post("suspend", body)).status_code == status
+
+
+# ---------------------------------------------------------------------- strangers
+
+
+def other(data):
+    return bytes([data[0] ^ 1]) + data[1:]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (lambda b, t: replace(b, tag=bytes(32)), 403),
+        (lambda b, t: replace(b, tag=other(b.tag)), 403),
+        (lambda b, t: replace(b, tag=t["session"].tag), 403),
+        (lambda b, t: replace(b, tag=t["key"].tag), 403),
+        (lambda b, t: replace(b, tag=t["user"].tag), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, session_id=bytes(32))), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, key_id=bytes(32))), 403),
+        (lambda b, t: replace(b, occasion=replace(b.occasion, user_id="mallory")), 403),
+        (lambda b, t: replace(b, notices={OPERATOR: b.notices[OPERATOR]}), 400),
+        (lambda b, t: b"?", 400),
+        (lambda b, t: bytes(5000), 413),
+    ],
+)
+async def test_who_had_no_session_suspends_nothing(change, status, gateway, client):
+    share, ed = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    mallory = Client.of(gateway, "mallory")
+    body = await client.suspension(share)
+    tags = {
+        "session": await client.suspension(share, culprit=INSTITUTION),
+        "key": await client.suspension(ed),
+        "user": await mallory.suspension(await give_key(gateway, mallory, "ed25519")),
+    }
+    assert (await client.post("suspend", change(body, tags))).status_code == status
+    assert gateway.gateway.registry.notices() == []
+    for body in tags.values():  # they end the sessions that are open
+        await gateway.gateway.sessions.abandon(body.occasion.user_id, body.occasion.session_id)
+    await gateway.gateway.sessions.abandon(await client.user_id(), body.occasion.session_id)
+
+
+def sealed(body, share, **changed):
+    """Notices by somebody who has the tag, and not the share; or all of it, of something else."""
+    at = replace(body.occasion, **changed)
+    return {
+        j: notices.seal(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng()) for j in MPC_NODES
+    }
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda b, s, o: dict.fromkeys(MPC_NODES, b""),
+        lambda b, s, o: dict.fromkeys(MPC_NODES, bytes(200)),
+        lambda b, s, o: {j: other(notice) for j, notice in b.notices.items()},
+        lambda b, s, o: {j: notice[:-1] for j, notice in b.notices.items()},
+        lambda b, s, o: {OPERATOR: b.notices[INSTITUTION], INSTITUTION: b.notices[OPERATOR]},
+        lambda b, s, o: sealed(b, o),
+        lambda b, s, o: sealed(b, s, session_id=bytes(32)),
+        lambda b, s, o: sealed(b, s, user_id="mallory"),
+        lambda b, s, o: sealed(b, s, key_id=bytes(32)),
+    ],
+)
+async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, client):
+    """Whoever has a stolen token has a tag, too."""
+    share, bob = await give_key(gateway, client, "secp256k1"), Client.of(gateway, "bob")
+    theirs = await give_key(gateway, bob, "ed25519")
+    body = await client.suspension(share)
+    forged = replace(body, notices=forge(body, share, theirs))
+    await client.ask("suspend", forged)
+    await delivered(gateway)
+    assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
+    assert gateway.gateway.registry.notices() == []
+    await client.check_works(share)
+    assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
+
+
+@pytest.mark.parametrize("opens", MPC_NODES)
+async def test_what_opens_at_one_node_stays(tmp_path, opens):
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        share = await give_key(gateway, client, "ed25519")
+        body = await client.suspension(share)
+        notices = {**body.notices, 5 - opens: bytes(40)}
+        await client.ask("suspend", replace(body, notices=notices))
+        await delivered(gateway)
+        assert at_the_nodes(gateway) == {opens: CAUGHT, 5 - opens: None}
+    with closing(reopen(tmp_path)) as gateway:
+        client = Client.of(gateway)
+        await refused(client, share)
+        await heals(client, share)
+
+
+async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway, client):
+    """Or whoever is between the two could lift a suspension."""
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    node = gateway.links[OPERATOR].node
+    original, forged = node.handle, []
+
+    def handle(verb, *rest):
+        reply = original(verb, *rest)
+        if verb != "suspend" or len(forged) == 3:
+            return reply
+        forged.append(wire.Acknowledged.from_bytes(reply))
+        return replace(forged[-1], opened=0).to_bytes()
+
+    monkeypatch.setattr(node, "handle", handle)
+    garbage = replace(body, notices={**body.notices, INSTITUTION: b"?"})
+    await client.ask("suspend", garbage)
+    await delivered(gateway)
+    assert len(forged) == 3
+    await refused(client, share)
+    at, notice = body.occasion, body.notices[OPERATOR]
+    statement = Suspended(at.key_id, digest(notice), 1)
+    assert signed_by(node.hello().identity, statement, forged[0].signature)
+    assert not signed_by(node.hello().identity, replace(statement, opened=0), forged[0].signature)
+
+
+@pytest.mark.options(queue=1)
+async def test_whoever_waited_for_a_turn_finds_the_key_suspended(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    waiting = asyncio.create_task(client.post("sign", client.begin_sign(share)[1]))
+    await asyncio.sleep(0)
+    await client.ask("suspend", body)
+    response = await waiting
+    assert (response.status_code, response.json()) == (409, {"error": SUSPENDED})
+    assert not gateway.gateway.sessions._sessions
+
+
+# ---------------------------------------------------------------------- many at once
+
+
+async def occasions(gateway, client, share, n):
+    """Suspensions that open nowhere, by somebody with the tags of so many sessions."""
+    user_id, found = await client.user_id(), []
+    for _ in range(n):
+        at = wire.Occasion(user_id, share.record.epoch, os.urandom(32))
+        tag = gateway.gateway.suspensions.tag(at)
+        found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?"), share.record.curve_name))
+    return found
+
+
+@contextmanager
+def slow(gateway):
+    """The registry takes its time to write a suspension; yields what lets it go on, and what says
+    that it has begun."""
+    registry, begun, go_on = gateway.gateway.registry, threading.Event(), threading.Event()
+    write = registry.suspend
+
+    def suspend(*arguments):
+        begun.set()
+        assert go_on.wait(30)
+        write(*arguments)
+
+    registry.suspend = suspend
+    try:
+        yield begun, go_on
+    finally:
+        go_on.set()
+        registry.suspend = write
+
+
+async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhile(gateway, client):
+    share, other = [await give_key(gateway, client, curve) for curve in ("secp256k1", "ed25519")]
+    body = await client.suspension(share)
+    (forged,) = await occasions(gateway, client, other, 1)
+    set_down(gateway, True)
+    await client.ask("suspend", forged)
+    with slow(gateway) as (begun, go_on):
+        asking = asyncio.create_task(client.ask("suspend", body))
+        await asyncio.to_thread(begun.wait)
+        set_down(gateway, False)
+        written = gateway.gateway.registry.notices
+        await until(lambda: all(notice.opened == 0 for notice in written()))
+        await refused(client, share)
+        assert written(), "the other one is to be lifted, and waits for its turn to write"
+        go_on.set()
+        await asking
+    await delivered(gateway)
+    await refused(client, share)
+    await client.check_works(other)
+
+
+async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
+    """Whoever asked has gone when it is written."""
+    share = await give_key(gateway, client, "secp256k1")
+    body = await client.suspension(share)
+    with slow(gateway) as (begun, go_on):
+        asking = asyncio.create_task(gateway.gateway.suspend(body.to_bytes()))
+        await asyncio.to_thread(begun.wait)
+        asking.cancel()
+        go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    await refused(client, share)
+    await delivered(gateway)
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+
+
+async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_back(gateway, client):
+    """Somebody has the tags of many sessions, and no share; the MPC nodes cannot be asked."""
+    share = await give_key(gateway, client, "ed25519")
+    genuine = await client.suspension(share)
+    set_down(gateway, True)
+    found = []
+    for body in await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5):
+        response = await client.post("suspend", body)
+        found.append(response.status_code)
+    assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
+    assert response.json() == {"error": "too many suspensions of this key"}
+    assert response.headers["Retry-After"].isdigit()
+    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    assert (await client.post("suspend", genuine)).status_code == 503
+    set_down(gateway, False)
+    await delivered(gateway)
+    assert gateway.gateway.registry.notices() == []
+    await refused(client, share)  # for the genuine one's sake
+    await client.ask("suspend", genuine)  # which is asked for again
+    await delivered(gateway)
+    await refused(client, share)
+    assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
+    await heals(client, share)
+
+
+async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    more = await occasions(gateway, client, share, suspensions.MAX_OF_KEY + 5)
+    await client.ask("suspend", await client.suspension(share))
+    await delivered(gateway)
+    set_down(gateway, True)
+    for body in more:
+        await client.ask("suspend", body)
+    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    set_down(gateway, False)
+    await delivered(gateway)
+    await refused(client, share)
+    await heals(client, share)

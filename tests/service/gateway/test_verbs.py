@@ -1,0 +1,270 @@
+"""What a node may ask of the gateway: answers, refusals and their status codes."""
+
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.standing import Ask
+from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, open_share
+from tests.helpers.gateway import (
+    CURVES,
+    MESSAGE,
+    NO_PROOF,
+    SEALED,
+    SESSIONS,
+    Client,
+    check_signature,
+    envelopes,
+    feed,
+    fresh_session,
+    give_key,
+    seal,
+    seal_keys,
+    sends,
+)
+
+SID = bytes(32)
+EPOCH = bytes(32)
+NO_KEY = (404, "no such key")
+NO_SESSION = (410, "no such session, or it has expired")
+
+
+async def refused(client, verb, body, status, error):
+    response = await client.post(verb, body)
+    assert (response.status_code, response.json()) == (status, {"error": error})
+
+
+# ---------------------------------------------------------------------- what works
+
+
+async def test_a_vault_opens_for_its_user_and_key_only(gateway, client):
+    other, share = [await give_key(gateway, client, curve) for curve in CURVES]
+    user_id = await client.user_id()
+    sealed, text = seal(gateway, user_id, share)
+    sealed, store = EncryptedShare.from_text(sealed), SecretStore.from_text(text)
+    reply_key = ReplyKey(SystemRng())
+    epoch = share.record.epoch
+
+    request = client.opening(share, store.halves, reply_key.public)
+    reply = await client.ask("open", request)
+    assert client.requests.count("open") == 1
+    with reply_key.combine(wire.VaultOpened.from_bytes(reply).halves, seal_keys(gateway)) as key:
+        assert bytes(open_share(sealed, store, key, user_id)) == SEALED
+
+    bad = 400, "Invalid secret_store"
+    half = store.halves[OPERATOR]
+    swapped = {OPERATOR: store.halves[INSTITUTION], INSTITUTION: half}
+    damaged = {**store.halves, OPERATOR: half[:-1] + bytes([half[-1] ^ 1])}
+    foreign = SecretStore.from_text(seal(gateway, "0" * 32, share)[1]).halves
+    for key_id, halves, answer in [
+        (epoch, swapped, bad),
+        (epoch, damaged, bad),
+        (epoch, foreign, bad),
+        (other.record.epoch, store.halves, bad),
+        (epoch, {OPERATOR: half}, bad),
+        (epoch, {**store.halves, CLIENT: half}, bad),
+        (bytes(32), store.halves, NO_KEY),
+    ]:
+        of = other if key_id == other.record.epoch else share
+        body = replace(client.opening(of, halves), key_id=key_id)
+        await refused(client, "open", body, *answer)
+    mallory = Client.of(gateway, "mallory")
+    await refused(mallory, "open", request, *NO_KEY)
+    await client.recover("ed25519")
+    await refused(client, "open", request, *NO_KEY)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+async def test_a_vault_of_a_key_that_is_recovered_while_it_is_opened(party, gateway, client):
+    """Its shares are no more: that is said, and not taken for somebody's fault."""
+    share = await give_key(gateway, client, "ed25519")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    request = client.opening(share, store.halves)
+    port = gateway.links[party].port
+    handle = port.handle
+
+    async def slow(verb, grant, body):
+        reply = await handle(verb, grant, body)
+        if verb == "open":
+            await client.recover("ed25519")
+        return reply
+
+    port.handle = slow
+    await refused(client, "open", request, *NO_KEY)
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("verb", "body", "status", "error"),
+    [
+        ("generate", wire.Generate(SID, "secp256r1", ()), 400, "Invalid curve"),
+        ("recover", wire.Recover(SID, "secp256r1"), 400, "Invalid curve"),
+        (
+            "recover",
+            wire.Recover(SID, "ed25519"),
+            404,
+            "no ed25519 key is registered for this user",
+        ),
+        ("sign", wire.Sign(SID, EPOCH, 2, MESSAGE, (), (), NO_PROOF), *NO_KEY),
+        ("open", wire.OpenVault(EPOCH, SID, {}, {}), *NO_KEY),
+        ("exchange", wire.Exchange(SID, ()), *NO_SESSION),
+        ("activate", wire.Activate(SID, EPOCH), *NO_SESSION),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+async def test_without_a_key_or_session(verb, body, status, error, gateway, client):
+    await refused(client, verb, body, status, error)
+    assert not gateway.gateway.sessions._sessions
+
+
+@pytest.mark.parametrize("verb", ["open", "generate", "recover", "sign", "exchange", "activate"])
+@pytest.mark.parametrize("body", [b"", b"\0", b"\xff" * 200, bytes(5000)])
+async def test_what_is_no_body_of_the_verb_is_malformed(verb, body, client):
+    response = await client.post(verb, body)
+    assert response.status_code == 400
+    assert response.json()["error"].startswith(f"{verb}: ")
+
+
+@pytest.mark.parametrize(
+    "verb", ["vote", "close", "standing", "abort", "drop", "holdings", "OPEN", ""]
+)
+async def test_what_only_the_gateway_asks_of_mpc_nodes_is_not_to_be_had(verb, client):
+    body = Ask(await client.user_id(), "ed25519")
+    assert (await client.post(verb, body)).status_code == 404
+
+
+async def test_a_signing_request_must_fit_its_key(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    _, good = client.begin_sign(share)
+    short = client.proven(share, replace(good, message=b"short"))
+    for bad, error in [
+        (replace(good, signer=1), "the signer is neither the operator nor the institution"),
+        (replace(good, signer=9), "the signer is neither the operator nor the institution"),
+        (short, "message hash of 5 bytes, expected 32"),
+    ]:
+        await refused(client, "sign", bad, 400, error)
+    await client.check_works(share)
+
+
+async def test_the_key_that_is_activated_must_be_the_sessions_own(client):
+    session_id, _ = await client.begin_generate("ed25519")
+    body = wire.Activate(session_id, bytes(32))
+    await refused(client, "activate", body, 409, "this session has not made that key")
+    assert await client.key_ids() == {}
+    await client.check_consistent("ed25519")
+
+
+async def test_what_is_not_made_cannot_be_activated(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    session_id = fresh_session()
+    await client.ask("recover", wire.Recover(session_id, "ed25519"))
+    response = await client.post("activate", wire.Activate(session_id, share.record.epoch))
+    assert response.status_code == 409
+    await client.check_works(share)
+    await client.recover("ed25519")  # and nothing is in the way
+
+
+async def test_a_signing_session_activates_nothing(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    _, request = client.begin_sign(share)
+    await client.ask("sign", request)
+    body = wire.Activate(request.session_id, share.record.epoch)
+    await refused(client, "activate", body, 400, "a signing session makes no key")
+
+
+# ---------------------------------------------------------------------- who is who
+
+
+async def test_another_users_session_cannot_be_told_from_none(gateway, client):
+    mallory = Client.of(gateway, "mallory")
+    session_id, made = await client.begin_generate("ed25519")
+    await refused(mallory, "exchange", wire.Exchange(session_id, ()), *NO_SESSION)
+    body = wire.Activate(session_id, made.record.epoch)
+    await refused(mallory, "activate", body, *NO_SESSION)
+    await client.activate(session_id, made)
+    share = await give_key(gateway, client, "secp256k1")
+    party, request = client.begin_sign(share)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    stolen = wire.Exchange(party.session_id, sends(outputs))
+    await refused(mallory, "exchange", stolen, *NO_SESSION)
+    mail = await client.exchange(party.session_id, sends(outputs))
+    feed(party, mail)
+    check_signature(share, MESSAGE, party.outcome.result)
+
+
+@pytest.mark.parametrize("forwarding", ["store", "stream"])
+async def test_a_token_alone_does_not_enter_a_session_that_is_open(gateway, client, forwarding):
+    """Another with a token of the same user: whatever it sends, as whoever, the session goes on."""
+    share = await give_key(gateway, client, "secp256k1")
+    making, made = await client.begin_generate("ed25519")
+    party, request = client.begin_sign(share)
+    outputs = feed(party, wire.Signing.from_bytes(await client.ask("sign", request)).messages)
+    exchange = wire.Exchange(party.session_id, sends(outputs)).to_bytes()
+    activate = wire.Activate(making, made.record.epoch).to_bytes()
+    other = SessionKey()
+    for verb, body in (("exchange", exchange), ("activate", activate)):
+        key = SESSIONS[body[:32]]
+        for header in (
+            None,
+            "",
+            "zz",
+            other.proof(verb, body),
+            key.proof(verb, body[:-1]),
+            key.proof("exchange" if verb == "activate" else "activate", body),
+            key.proof(verb, body)[:-2],
+        ):
+            headers = {"Content-Type": wire.MEDIA_TYPE}
+            headers |= {} if header is None else {session_keys.HEADER: header}
+            answer = await client.request("POST", wire.PREFIX + verb, content=body, headers=headers)
+            assert (answer.status_code, answer.json()["error"]) == NO_SESSION, (verb, header)
+    feed(party, await client.exchange(party.session_id, sends(outputs)))
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.activate(making, made)
+
+
+async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gateway, client):
+    making, made = await client.begin_generate("ed25519")
+    user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
+    for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
+        await gateway.gateway.abandon(user_id, "activate", body, stolen)
+    assert len(gateway.gateway.sessions.open) == 1
+    await gateway.gateway.abandon(
+        user_id, "activate", body, SESSIONS[making].proof("activate", body)
+    )
+    assert len(gateway.gateway.sessions.open) == 0
+
+
+@pytest.mark.parametrize(
+    ("header", "error"),
+    [
+        ({"sender": 3}, "messages: party 1 speaks for 3"),
+        ({"sender": 2}, "messages: party 1 speaks for 2"),
+        ({"receiver": 1}, "messages: party 1 takes no part"),
+        ({"receiver": 3}, "messages: party 3 takes no part"),
+        ({"receiver": 7}, "messages: party 7 takes no part"),
+        ({"session_id": bytes(32)}, "messages: of another session"),
+    ],
+)
+async def test_envelopes_are_from_the_client_to_those_who_take_part(header, error, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    _, request = client.begin_sign(share)
+    (envelope,) = envelopes(request.messages)
+    forged = replace(envelope, **header).encode()
+    await refused(client, "sign", replace(request, messages=(forged,)), 400, error)
+    await client.check_works(share)  # no turn is left behind
+
+
+async def test_what_is_no_envelope_is_malformed(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    _, request = client.begin_sign(share)
+    for garbage in (b"", b"x", bytes(100)):
+        response = await client.post("sign", replace(request, messages=(garbage,)))
+        assert response.status_code == 400
+        assert response.json()["error"].startswith("messages: envelope")
+    await client.check_works(share)

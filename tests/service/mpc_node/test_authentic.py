@@ -1,0 +1,247 @@
+"""Requests to use a key that do not come from whoever holds the client's share of it."""
+
+import os
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.service.rpc import wire
+from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, VaultUse, hashes, open_share
+from tests.helpers.gateway import (
+    CURVES,
+    Client,
+    envelopes,
+    feed,
+    give_key,
+    run_with,
+    seal,
+    sends,
+    shares_of,
+    with_gateway,
+)
+
+OTHERS = {
+    "verb": "exchange",
+    "key_id": bytes(32),
+    "user_id": "somebody else",
+    "boot": bytes(16),
+    "reply_key": bytes(32),
+    "signer": CLIENT,
+    "session_id": bytes(32),
+    "message": bytes(32),
+    "first": (bytes(32),),
+    "path": (7,),
+    "presignatures": 1,
+    "using": b"something else",
+}
+"""Something else for everything that a proof is about."""
+
+
+class Untouchable:
+    """A seal key that is there to be named, and not to be used."""
+
+    def __init__(self, public):
+        self.public = public
+
+    @property
+    def secret(self):
+        pytest.fail("the seal key was used")
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Sees that a request is refused, that nothing of a key was touched for it, and that nothing
+    has changed."""
+
+    async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
+        before = shares_of(gateway)
+        with monkeypatch.context() as patched:
+            patched.setattr(mpc_node, "signer", lambda *_, **__: pytest.fail("begun"))
+            for link in gateway.links.values():
+                node = link.node
+                if node.me != party:  # it would open its half
+                    patched.setattr(node, "handle", lambda *_: wire.Half(b"").to_bytes())
+                patched.setattr(node, "_seal_key", Untouchable(node._seal_key.public))
+                patched.setattr(node, "_begin", lambda *_, **__: pytest.fail("begun"))
+            response = await client.post(verb, body)
+        assert response.status_code == status, response.text
+        error = response.json()["error"]
+        if status == 412:
+            assert (
+                error == f"the {mpc_node.ROLES[party]}'s MPC node has another boot than this is for"
+            )
+        else:
+            assert error == (
+                f"the {mpc_node.ROLES[party]} takes this for no request of whoever holds the"
+                " client's share"
+            )
+        assert shares_of(gateway) == before
+        assert all(why is None for rows in before.values() for *_, why in rows)
+        assert not any(link.node._sessions for link in gateway.links.values())
+        assert not gateway.gateway.sessions._sessions
+
+    return refused
+
+
+def signing(client, request, **changes):
+    """What a request to sign is about, or something else."""
+    use = VaultUse.signing(
+        request.key_id,
+        client._named(),
+        request.proof.boot,
+        signer=request.signer,
+        session_id=request.session_id,
+        message=request.message,
+        first=request.first,
+        path=request.path,
+    )
+    return use._replace(**changes)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("party", MPC_NODES)
+@with_gateway()
+async def test_a_proof_for_any_other_signing(gateway, client, refused, curve, party):
+    share = await give_key(gateway, client, curve)
+    key = share.auth_key(party)
+    assert OTHERS.keys() == set(VaultUse._fields)
+    for name, value in OTHERS.items():
+        _, request = client.begin_sign(share, signer=party)
+        other = signing(client, request, **{name: value})
+        proof = replace(request.proof, mac=other.mac(key))
+        await refused(gateway, client, "sign", replace(request, proof=proof), party=party)
+    await client.check_works(share)
+
+
+@with_gateway()
+async def test_a_proof_for_any_other_opening(gateway, client, refused):
+    share = await give_key(gateway, client, "secp256k1")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    honest = client.opening(share, store.halves)
+    for party in MPC_NODES:
+        boot, key = honest.proofs[party].boot, share.auth_key(party)
+        use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
+        assert use.authenticated(key, honest.proofs[party].mac)
+        for name, value in OTHERS.items():
+            proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
+            body = replace(honest, proofs={**honest.proofs, party: proof})
+            await refused(gateway, client, "open", body, party=party)
+    await client.ask("open", honest)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@with_gateway()
+async def test_a_gateway_that_puts_something_else_in_place_of_what_is_signed(
+    gateway, client, refused, curve
+):
+    """Everything that a request to sign has in it, with the client's own proof."""
+    share = await give_key(gateway, client, curve)
+    other = await Client.of(gateway, "bob").generate(curve)
+    mine = await give_key(gateway, client, next(c for c in CURVES if c != curve))
+    _, twin = client.begin_sign(share)
+    for change in [
+        {"message": bytes(32)},
+        {"session_id": os.urandom(32), "messages": ()},
+        {"session_id": twin.session_id, "messages": twin.messages},
+        {"key_id": mine.record.epoch},
+        {"first": (*hashes(twin.messages),)},
+        {"first": ()},
+        {"path": (7,)},
+    ]:
+        _, request = client.begin_sign(share)
+        await refused(gateway, client, "sign", replace(request, **change))
+    _, request = client.begin_sign(share)
+    moved = replace(request, signer=INSTITUTION, messages=())
+    await refused(gateway, client, "sign", moved, 412, party=INSTITUTION)
+    boot = client.hellos()[INSTITUTION].boot
+    moved = replace(moved, proof=replace(moved.proof, boot=boot))
+    await refused(gateway, client, "sign", moved, party=INSTITUTION)
+    # the key of another pair, or of another user's share
+    for key in (share.auth_key(INSTITUTION), other.auth_key(OPERATOR), bytes(32)):
+        proof = replace(request.proof, mac=signing(client, request).mac(key))
+        await refused(gateway, client, "sign", replace(request, proof=proof))
+    await client.check_works(share)
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@with_gateway()
+async def test_a_gateway_that_puts_another_first_message_in_place_of_the_clients(
+    gateway, client, refused, curve
+):
+    share = await give_key(gateway, client, curve)
+    party, request = client.begin_sign(share)
+    (good,) = envelopes(request.messages)
+    forged = replace(good, body=bytes([good.body[0] ^ 1]) + good.body[1:]).encode()
+    plain = replace(good, sealed=False).encode()
+    for messages in [
+        (forged,),
+        (plain,),
+        (*request.messages, forged),
+        (forged, *request.messages),
+    ]:
+        await refused(gateway, client, "sign", replace(request, messages=messages))
+    # what is lost on the way, or arrives twice, is no forgery
+    reply = await client.ask("sign", replace(request, messages=request.messages * 2))
+    outputs = feed(party, wire.Signing.from_bytes(reply).messages)
+    if curve == "secp256k1":
+        feed(party, await client.exchange(request.session_id, sends(outputs)))
+    assert party.outcome.result
+    _, request = client.begin_sign(share)
+    await client.ask("sign", replace(request, messages=()))
+    await client.exchange(request.session_id, request.messages)
+
+
+@with_gateway()
+async def test_a_gateway_that_names_a_reply_key_of_its_own(gateway, client, refused):
+    share = await give_key(gateway, client, "ed25519")
+    user_id = await client.user_id()
+    sealed, text = seal(gateway, user_id, share)
+    store, asked = SecretStore.from_text(text), ReplyKey(SystemRng())
+    honest = client.opening(share, store.halves, asked.public)
+    own = ReplyKey(SystemRng())
+    for party in MPC_NODES:
+        stolen = replace(honest, reply_key=own.public)
+        await refused(gateway, client, "open", stolen, party=party)
+    opened = wire.VaultOpened.from_bytes(await client.ask("open", honest)).halves
+    seal_keys = {party: hello.seal_key for party, hello in client.hellos().items()}
+    with asked.combine(opened, seal_keys) as key:
+        assert open_share(EncryptedShare.from_text(sealed), store, key, user_id)
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+@with_gateway()
+async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, party):
+    share = await give_key(gateway, client, "ed25519")
+    store = SecretStore.from_text(seal(gateway, await client.user_id(), share)[1])
+    honest = client.opening(share, store.halves)
+    for proofs in ({}, {j: proof for j, proof in honest.proofs.items() if j != party}):
+        asked = OPERATOR if not proofs else party
+        await refused(gateway, client, "open", replace(honest, proofs=proofs), party=asked)
+
+
+def test_what_a_client_has_said_is_not_said_again(monkeypatch):
+    """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
+    second time, as if the client had cheated."""
+    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 4)
+
+    async def work(gateway, client):
+        share = await give_key(gateway, client, "secp256k1")
+        party, request = client.begin_sign(share)
+        reply = wire.Signing.from_bytes(await client.ask("sign", request))
+        said = sends(feed(party, reply.messages))
+        feed(party, await client.exchange(request.session_id, said))
+        assert party.outcome.result
+        for _ in range(3):  # with the fourth session its boot is none of the last two
+            response = await client.post("sign", request)
+            assert response.json()["error"] == "a session of this id has been begun before"
+            assert response.status_code == 409
+            await client.sign(share)
+        response = await client.post("sign", request)
+        assert response.status_code == 412
+        await client.check_works(share)
+        assert not any(why for rows in shares_of(gateway).values() for *_, why in rows)
+
+    run_with(work)

@@ -1,0 +1,103 @@
+"""Who the MPC nodes are: identities that stay, and that each keeps of the other."""
+
+import asyncio
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from nacl.signing import SigningKey, VerifyKey
+
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.peer import Peer
+from mpcsim.service.mpc_node.store import ShareStore
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import NodeFailed, Refused
+from mpcsim.service.rpc.statements import SealKeyStatement, vouched
+from tests.helpers.gateway import Client, hellos, reopen
+
+
+def hello_of(identity, party=INSTITUTION, seal_key=bytes(32)):
+    signature = identity.sign(SealKeyStatement(party, seal_key, 0))
+    return wire.Hello(party, identity.public, seal_key, signature, bytes(BOOT_BYTES), 0)
+
+
+def test_an_identity_stays_and_a_boot_does_not(tmp_path):
+    heard = []
+    for _ in range(2):
+        with closing(reopen(tmp_path)) as gateway:
+            heard.append(hellos(gateway))
+            for link in gateway.links.values():
+                link.node.restart()
+            heard.append(hellos(gateway))
+    for party in MPC_NODES:
+        mine = [hello[party] for hello in heard]
+        assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
+        assert len({hello.boot for hello in mine}) == 4
+        assert all(hello.party == party and vouched(hello) for hello in mine)
+    assert heard[0][OPERATOR].identity != heard[0][INSTITUTION].identity
+
+
+def test_the_identity_vouches_for_the_seal_key():
+    """By libsodium's own interface; nothing else passes."""
+    with closing(open_gateway()) as gateway:
+        hello = hellos(gateway)[OPERATOR]
+    statement = OPERATOR.to_bytes(2, "big") + hello.seal_key + bytes(4)
+    VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
+    assert not vouched(replace(hello, seal_key=bytes(32)))
+    assert not vouched(replace(hello, party=INSTITUTION))
+    assert not vouched(replace(hello, seal_number=1))
+    assert not vouched(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
+    assert not vouched(replace(hello, signature=bytes(64)))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        lambda right: replace(right, signature=bytes(64)),
+        lambda right: replace(right, seal_key=bytes(32)),
+        lambda right: hello_of(Identity.fresh(SystemRng()), OPERATOR),
+    ],
+)
+def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged):
+    async def work(gateway, client):
+        operator, institution = (gateway.links[party].node for party in MPC_NODES)
+        with pytest.raises(Refused, match="this is not who the institution is"):
+            operator.meet(forged(institution.hello()))
+        await client.check_works(await client.generate("ed25519"))
+
+    with closing(open_gateway()) as gateway:
+        asyncio.run(work(gateway, Client.of(gateway)))
+
+
+def test_whom_it_has_not_met_an_mpc_node_does_not_know():
+    with closing(ShareStore()) as store:
+        peer = Peer(OPERATOR, store)
+        with pytest.raises(NodeFailed, match="the operator has not met the institution yet"):
+            peer.identity()
+        peer.meet(hello_of(identity := Identity.fresh(SystemRng())))
+        assert peer.identity() == Peer(OPERATOR, store).identity() == identity.public
+
+
+def said_of(party, by):
+    return (
+        f"the {ROLES[party]} has another identity than when the {ROLES[by]} first met it: put the "
+        f"right {ROLES[party]}.sqlite back"
+    )
+
+
+def test_another_identity_is_refused_and_changes_nothing():
+    async def work(gateway, client):
+        operator, institution = (gateway.links[party].node for party in MPC_NODES)
+        share = await client.generate("ed25519")
+        with pytest.raises(NodeFailed, match=f"^{said_of(INSTITUTION, by=OPERATOR)}$") as refused:
+            operator.meet(hello_of(Identity.fresh(SystemRng())))
+        assert (refused.value.status, refused.value.party) == (503, INSTITUTION)
+        assert operator._peer.identity() == institution.hello().identity
+        await client.check_consistent("ed25519", share.public_key.encode())
+
+    with closing(open_gateway()) as gateway:
+        asyncio.run(work(gateway, Client.of(gateway)))

@@ -1,0 +1,358 @@
+"""An MPC node by itself: what it believes, whoever asks, and what its store survives."""
+
+import asyncio
+import os
+import stat
+import threading
+from contextlib import closing
+from random import Random
+
+import pytest
+
+from mpcsim.attacks.service.weak import _AnyGrants
+from mpcsim.errors import UsageError
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocols import dkg
+from mpcsim.protocols.engine import Done
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.mpc_node import events
+from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.service.operations import open_gateway
+from mpcsim.service.operations.data_folder import claimed, store_file
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.database import StoreFailed, StoreTrouble
+from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.rpc.standing import End, Ended
+from mpcsim.service.rpc.statements import Abort, SignedRecord
+from mpcsim.service.rpc.sweeping import sweeping
+from tests.helpers.gateway import (
+    MESSAGE,
+    NO_PROOF,
+    Client,
+    Failed,
+    ask_node,
+    check_signature,
+    feed,
+    give_key,
+    open_with,
+    reopen,
+    run_with,
+    sends,
+    shares_of,
+    with_gateway,
+)
+from tests.helpers.tiers import fast_few
+from tests.service.operations.test_grants import everything, seen
+
+
+def refusal(link, verb, user_id, body):
+    """Status of what an MPC node answers; no gateway looks at the request first."""
+    with pytest.raises(Refused) as refused:
+        ask_node(link, verb, user_id, body)
+    return refused.value.status
+
+
+# ---------------------------------------------------------------------- sessions
+
+
+@with_gateway()
+async def test_the_node_itself_allows_one_signing_session_a_key(gateway, client):
+    """Whatever the gateway does."""
+    share = await give_key(gateway, client, "secp256k1")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    party, request = client.begin_sign(share)
+    answer = wire.Answer.from_bytes(ask_node(link, "sign", user_id, request))
+    assert refusal(link, "sign", user_id, client.begin_sign(share)[1]) == 409
+    outputs = feed(party, answer.messages)
+    body = wire.Exchange(party.session_id, sends(outputs))
+    reply = ask_node(link, "exchange", user_id, body, share.record.epoch)
+    feed(party, wire.Answer.from_bytes(reply).messages)
+    check_signature(share, MESSAGE, party.outcome.result)
+    await client.check_works(share)
+
+
+@with_gateway()
+async def test_a_malformed_message_leaves_no_lock_at_the_node(gateway, client):
+    share = await client.generate("ed25519")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    body = wire.Sign(os.urandom(32), share.record.epoch, 2, MESSAGE, (b"?",), (), NO_PROOF)
+    assert refusal(link, "sign", user_id, client.proven(share, body)) == 400
+    await client.check_works(share)
+
+
+@with_gateway()
+async def test_another_signer_is_not_played(gateway, client):
+    share = await client.generate("ed25519")
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    assert refusal(link, "sign", user_id, client.begin_sign(share, signer=3)[1]) == 400
+
+
+@with_gateway()
+async def test_a_session_that_has_made_nothing_votes_for_nothing(gateway, client):
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    session_id = os.urandom(32)
+    ask_node(link, "generate", user_id, wire.Generate(session_id, "ed25519", ()))
+    assert refusal(link, "vote", user_id, wire.Activate(session_id, bytes(32))) == 409
+
+
+def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
+    """The vote is in its transaction when the signing session begins."""
+
+    async def work():
+        gateway = open_gateway()
+        client = Client.of(gateway)
+        link, user_id = gateway.links[OPERATOR], await client.user_id()
+        share = await give_key(gateway, client, "secp256k1")
+        session_id, made = await client.begin_generate("ed25519")
+        voting, signing = threading.Event(), threading.Event()
+
+        def head(cursor, original=events.head):
+            voting.set()
+            signing.wait(10)  # from now on it holds what it begins under, and wants the store
+            return original(cursor)
+
+        def usable(*arguments, original=link.node._usable):
+            signing.set()
+            return original(*arguments)
+
+        monkeypatch.setattr(events, "head", head)
+        link.node._usable = usable
+        vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
+        threads = [
+            threading.Thread(target=ask_node, args=(link, verb, user_id, body), daemon=True)
+            for verb, body in [("vote", vote), ("sign", request)]
+        ]
+        threads[0].start()
+        assert voting.wait(10)
+        threads[1].start()
+        for thread in threads:
+            thread.join(10)
+        assert not any(thread.is_alive() for thread in threads)
+        gateway.close()  # which would wait for them
+
+    asyncio.run(work())
+
+
+@with_gateway()
+async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
+    gateway, client, monkeypatch
+):
+    """The gateway asks again: by then there is nothing more to replace."""
+    link, user_id = gateway.links[OPERATOR], await client.user_id()
+    old = await client.generate("ed25519")
+    begun = await client.begin_recover("ed25519")
+    party, request = client.begin_sign(old)
+    ask_node(link, "sign", user_id, request)
+    database = link.node._store._database
+    trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
+        await client.activate(*begun)
+    record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
+    ask_node(link, "activate", user_id, record)
+    body = wire.Exchange(party.session_id, ())
+    with pytest.raises(Refused, match="no such session"):
+        ask_node(link, "exchange", user_id, body, old.record.epoch)
+    assert link.node._sessions == {}
+    assert not any(share.record == old.record for _, share in link.node._decoded.values())
+    await client.check_works(begun[1])
+
+
+def test_a_node_is_swept_by_time(tmp_path):
+    """It cannot be told that a session is off, and is not asked for anything any more."""
+
+    async def work():
+        now = [0.0]
+        with closing(open_with(tmp_path, clock=lambda: now[0], making_s=60)) as gateway:
+            await Client.of(gateway).begin_generate("ed25519")
+            threads = {thread.name for thread in threading.enumerate()}
+            assert threads >= {f"sweeping {who}" for who in ("gateway", "operator", "institution")}
+            node, swept = gateway.links[OPERATOR].node, threading.Semaphore(0)
+            original = node.sweep
+            node.sweep = lambda: (original(), swept.release())
+
+            def holds_at(seconds):
+                """How many shares are left after a sweep that begins then."""
+                now[0] = seconds
+                while swept.acquire(blocking=False):
+                    pass
+                for _ in range(2):  # the first may have begun before
+                    assert swept.acquire(timeout=60)
+                return len(node.store.holdings("", 9))
+
+            with sweeping("operator", node.sweep, 0.001):
+                assert holds_at(59) == 1
+                assert holds_at(61) == 0
+            assert len(gateway.links[INSTITUTION].node._store.holdings("", 9)) == 1
+        with closing(open_gateway(tmp_path)) as gateway:
+            assert not any(shares_of(gateway).values())
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("seed", fast_few(range(4), 1))
+@with_gateway()
+async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client, seed):
+    """Bodies cut off, altered and made up, with grants that are good for anything."""
+    requests = seen(gateway)
+    await everything(gateway, client)
+    for link in gateway.links.values():
+        link.node._grants = _AnyGrants()  # the gallery's: with others nothing would be looked at
+    random = Random(seed)
+    answers = {"answered": 0, "refused": 0}
+    for _ in range(800):
+        party, verb, grant, body = random.choice(requests[: 1 << 10])
+        mangled = bytearray(body)
+        match random.randrange(4):
+            case 0:
+                del mangled[random.randrange(len(body) + 1) :]
+            case 1:
+                mangled += random.randbytes(random.randrange(1, 5))
+            case 2:
+                mangled = bytearray(random.randbytes(random.randrange(200)))
+            case _ if mangled:
+                mangled[random.randrange(min(len(mangled), 200))] ^= 1 << random.randrange(8)
+        try:
+            gateway.links[party].node.handle(verb, grant, bytes(mangled))
+            answers["answered"] += 1
+        except Refused:
+            answers["refused"] += 1
+    assert min(answers.values()) > 0
+
+
+def test_sessions_are_bounded(monkeypatch):
+    monkeypatch.setattr(mpc_node, "MAX_SESSIONS", 2)
+
+    async def work(gateway, client):
+        for name in ("bob", "carol"):
+            await Client.of(gateway, name).begin_generate("ed25519")
+        response = await client.post("generate", wire.Generate(bytes(32), "ed25519", ()))
+        assert response.status_code == 409
+        assert response.json() == {"error": "too many sessions are open"}
+
+    run_with(work)
+
+
+@with_gateway()
+async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
+    """It was called off while a thread computed: its epoch must not be one that is begun."""
+    node = gateway.links[OPERATOR].node
+    original = node._enter
+
+    def enter(session):
+        if dkg.epoch(session.party) is not None:
+            node._forget(session)
+        original(session)
+
+    node._enter = enter
+    with pytest.raises(Failed) as failed:
+        await client.begin_generate("ed25519")
+    assert failed.value.status == 410
+    node._enter = original
+    await client.check_consistent("ed25519")
+
+
+@with_gateway()
+async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
+    """It was called off while a thread computed the share."""
+    node = gateway.links[OPERATOR].node
+    original = node._note
+
+    def note(session, output):
+        if isinstance(output, Done):
+            node._forget(session)
+        original(session, output)
+
+    node._note = note
+    with pytest.raises(Failed) as failed:
+        await client.begin_generate("ed25519")
+    assert failed.value.status == 410
+    node._note = original
+    assert node._store.holdings("", 10) == []
+    await client.check_consistent("ed25519")
+
+
+@with_gateway()
+async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothing(gateway, client):
+    """Aborts are not remembered for ever: no vote may follow one, however late it is."""
+    node, other = (gateway.links[party].node for party in MPC_NODES)
+    node._prepare = lambda session, share: None
+    await client.begin_generate("ed25519")
+    user_id, (made,) = await client.user_id(), other.store.holdings("", 9)
+    (session,) = node._sessions.values()
+    assert (session.epoch, session.made) == (made.key_id, None)
+    abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
+    vote = other._voting.vote(made.key_id)
+    reply = ask_node(gateway.links[node.me], "abort", user_id, End(abort, vote), abort.epoch)
+    assert Ended.from_bytes(reply).signature is not None
+    assert node.sessions == 0
+
+
+# ---------------------------------------------------------------------- stores and files
+
+
+def holding(contents, share):
+    """Which of the contents have the secret share in them."""
+    secret = share.secret_share.n.to_bytes(32, "big")
+    return [name for name, data in contents.items() if secret in data or secret[::-1] in data]
+
+
+def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(tmp_path):
+    folder = tmp_path / "data"
+
+    async def work():
+        with closing(reopen(folder)) as gateway:
+            client = Client.of(gateway)
+            shares = [await client.generate(curve) for curve in ("ed25519", "secp256k1")]
+            contents = {}
+            for name in ("gateway", "operator", "institution"):
+                files = list((folder / name).iterdir())
+                assert any(file.name == f"{name}.sqlite" for file in files)
+                assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
+                contents[name] = b"".join(file.read_bytes() for file in files)
+            for n, name in enumerate(("operator", "institution"), start=2):
+                store = gateway.links[n].node._store
+                for share in shares:
+                    held = KeyShare.from_bytes(store.find(share.record.epoch.hex()).share)
+                    assert holding(contents, held) == [name]
+                    assert holding(contents, share) == []
+
+    asyncio.run(work())
+    for place in (folder, *(folder / name for name in ("gateway", "operator", "institution"))):
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("name", ["gateway", "operator", "institution"])
+def test_one_service_a_folder(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "lock").write_text("4294967295000 has left this behind\n")
+    said = rf"another service keeps its data in .*: process {os.getpid()}; stop it, or .*--data"
+    with closing(open_gateway(tmp_path)), pytest.raises(UsageError, match=said):
+        open_gateway(tmp_path)
+    said = said.replace(".*: ", f".*/{name}: ", 1)
+    with claimed(tmp_path / name), pytest.raises(UsageError, match=said):
+        open_gateway(tmp_path)
+    open_gateway(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["gateway", "operator", "institution"])
+def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
+    store = store_file(tmp_path, name)
+    store.parent.mkdir()
+    store.write_bytes(b"this is not a database, whatever its name says")
+    with pytest.raises(UsageError, match=f"{name}.sqlite"):
+        open_gateway(tmp_path)
+    store.unlink()
+    open_gateway(tmp_path).close()  # the failure has let go of everything
+    with pytest.raises(UsageError, match="data folder"):
+        open_gateway(store)
+
+
+@with_gateway()
+async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    gateway.links[OPERATOR].node.store.heard_suspended([share.record.epoch.hex()])
+    with pytest.raises(Failed) as failed:
+        await client.sign(share)
+    assert "suspended at the institution; recover it" in failed.value.error
+    await client.check_works(await client.recover("ed25519"))

@@ -1,0 +1,381 @@
+"""An MPC node whose store was put back, by itself: it serves no key until the other node is heard.
+
+In memory, and without a gateway that would have the two hear each other; what a whole service makes
+of backups in files is in ``tests/service/operations/test_restore.py``.
+"""
+
+import asyncio
+import os
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.mpc_node.events import EMPTY
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.store import (
+    ENTERED,
+    Forgotten,
+    Heard,
+    InForce,
+    Open,
+    ShareStore,
+    StoredShare,
+)
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.errors import Refused, Unmerged
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.service.rpc.standing import Ask, ListHoldings
+from mpcsim.service.rpc.statements import (
+    MAX_EPOCHS,
+    Attest,
+    SignedRecord,
+    SignedTestimony,
+    Testify,
+    signed_by,
+)
+from mpcsim.service.vault import SecretStore
+from tests.helpers.gateway import (
+    REPLY_KEY,
+    Client,
+    Failed,
+    ask_node,
+    delivered,
+    give_key,
+    open_with,
+    seal,
+    shares_of,
+    with_gateway,
+)
+
+
+def run(party, work):
+    """Run ``work(gateway, client, share)`` with a key, and that MPC node's store put back."""
+
+    async def whole():
+        with closing(open_with()) as gateway:
+            client = Client.of(gateway)
+            share = await give_key(gateway, client, "ed25519")
+            node = gateway.links[party].node
+            node.store.put_back("yesterday", both=False)
+            node.restart()
+            await gateway.links[party].hello(fresh=True)
+            await client.meet()
+            await work(gateway, client, share)
+
+    asyncio.run(whole())
+
+
+def unmerged(gateway, party):
+    (share,) = gateway.links[party].node.store.of_key(*_user_and_curve(gateway))
+    return bool(share.unmerged)
+
+
+def _user_and_curve(gateway):
+    return gateway.gateway.registry.user_by_name("alice").user_id, "ed25519"
+
+
+# ---------------------------------------------------------------------- verb by verb
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
+    async def work(gateway, client, share):
+        link, user_id, epoch = gateway.links[party], await client.user_id(), share.record.epoch
+        halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
+        half, proof = halves[party], client.opening(share, halves).proofs[party]
+        using = wire.Using(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
+        vault = wire.Vault(REPLY_KEY, {party: half}, {})
+        no = {
+            "open": wire.OpenHalf(epoch, REPLY_KEY, half, proof),
+            "sign": client.begin_sign(share, signer=party)[1],
+            "presigned": wire.Presigned(epoch, using, proof, vault),
+            "generate": wire.Generate(os.urandom(32), "ed25519", ()),
+            "recover": wire.Recover(os.urandom(32), "ed25519"),
+        }
+        me, other = ROLES[party], ROLES[5 - party]
+        unheard = f"the {me}'s store has been restored and has not heard from the {other} about"
+        for verb, body in no.items():
+            with pytest.raises(Unmerged, match=unheard) as failed:
+                ask_node(link, verb, user_id, body, epoch if verb != "generate" else None)
+            assert (failed.value.status, failed.value.party) == (424, party), verb
+        gone = {
+            "exchange": wire.Exchange(os.urandom(32), ()),
+            "vote": wire.Activate(os.urandom(32), epoch),
+        }
+        for verb, body in gone.items():  # no session outlives a start
+            with pytest.raises(Refused) as refusal:
+                ask_node(link, verb, user_id, body, epoch)
+            assert refusal.value.status == 410, verb
+        record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
+        before = shares_of(gateway)
+        yes = {
+            "standing": Ask(user_id, "ed25519"),
+            "testify": Testify(user_id, "ed25519", bytes(BOOT_BYTES)),
+            "activate": record,
+        }
+        for verb, body in yes.items():
+            ask_node(link, verb, user_id, body)
+        ask_node(link, "holdings", "", ListHoldings(""))
+        ask_node(link, "attest", "", Attest())
+        assert shares_of(gateway) == before
+        assert unmerged(gateway, party)
+        await client.ask("suspend", await client.suspension(share, 5 - party))
+        await delivered(gateway)
+        said = f"the client caught party {5 - party} cheating"
+        assert shares_of(gateway)[party][0][-1] == said
+
+    run(party, work)
+
+
+# ---------------------------------------------------------------------- who brings what
+
+
+def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
+    """A testimony, as the gateway brings it."""
+    boot = gateway.links[to].node.hello().boot if nonce is None else nonce
+    reply = ask_node(gateway.links[by], "testify", user_id, Testify(user_id, curve, boot))
+    return SignedTestimony.from_bytes(reply)
+
+
+def forged(said, identity, **changes):
+    statement = replace(said.statement, **changes)
+    return SignedTestimony(statement, identity.sign(statement))
+
+
+def merge(gateway, said, to=OPERATOR):
+    link = gateway.links[to]
+    scope = Scope("merge", said.statement.user_id)
+    link.node.handle("merge", link.grant(scope), said.to_bytes())
+
+
+@with_gateway()
+async def test_what_a_node_says_of_a_key(gateway, client):
+    share, user_id = await give_key(gateway, client, "ed25519"), await client.user_id()
+    epoch, store = share.record.epoch, gateway.links[OPERATOR].node.store
+    said = brought(gateway, user_id, by=OPERATOR).statement
+    assert (said.active.epoch, said.suspended, said.aborted, said.restored) == (epoch, (), (), 0)
+    store.heard_suspended({epoch.hex()})
+    others = [bytes([number]) * 32 for number in range(MAX_EPOCHS + 1)]
+    for other in others:
+        store.abort(user_id, "ed25519", other.hex(), voted_for=True)
+    store.put_back("yesterday", both=True)
+    said = brought(gateway, user_id, by=OPERATOR).statement
+    assert (said.suspended, said.restored) == ((epoch,), 2)
+    assert said.aborted == (*reversed(others[1:]),)
+
+
+def test_nothing_but_the_other_s_own_words_of_now_is_taken():
+    async def work(gateway, client, share):
+        user_id = await client.user_id()
+        node, other = (gateway.links[p].node for p in MPC_NODES)
+        true = brought(gateway, user_id)
+        assert signed_by(other.hello().identity, true.statement, true.signature)
+        older = brought(gateway, user_id)
+        mallory = await Client.of(gateway, "mallory").user_id()
+        stranger = Identity(bytes(32))
+        not_its, started = (
+            "this is no statement of the institution",
+            "has another boot than this is for",
+        )
+        for bad, text in (
+            (replace(true, signature=bytes(64)), not_its),
+            (replace(true, statement=replace(true.statement, restored=1)), not_its),
+            (forged(true, stranger), not_its),
+            (forged(true, node._identity), not_its),
+            (forged(true, other._identity, party=OPERATOR), not_its),
+            (brought(gateway, user_id, by=OPERATOR), not_its),
+            (brought(gateway, user_id, nonce=bytes(BOOT_BYTES)), started),
+            (forged(true, other._identity, restored=1), "so has the institution's"),
+            (forged(true, other._identity, active=None), "does not know its share of this key"),
+        ):
+            with pytest.raises(Refused, match=text):
+                merge(gateway, bad)
+            assert unmerged(gateway, OPERATOR)
+        for harmless in (  # of another key
+            brought(gateway, mallory),
+            brought(gateway, user_id, curve="secp256k1"),
+        ):
+            merge(gateway, harmless)
+            assert unmerged(gateway, OPERATOR)
+        node.restart()
+        await gateway.links[OPERATOR].hello(fresh=True)
+        with pytest.raises(Refused, match=started):
+            merge(gateway, older)
+        merge(gateway, brought(gateway, user_id))
+        assert not unmerged(gateway, OPERATOR)
+        await client.check_works(share)
+
+    run(OPERATOR, work)
+
+
+@pytest.mark.parametrize("curve", ["ed25519", "secp256k1"])
+def test_with_a_suspension_of_the_other_goes_the_multiplication_state(curve):
+    async def work(gateway, client, share):
+        if curve == "secp256k1":
+            share = await give_key(gateway, client, curve)
+        key_id, user_id = share.record.epoch.hex(), await client.user_id()
+        node, other = (gateway.links[p].node for p in MPC_NODES)
+        other.store.suspend(key_id, "seen cheating")
+        merge(gateway, brought(gateway, user_id, curve=curve))
+        stored = node.store.find(key_id)
+        assert (stored.suspended, stored.suspended_there) == (
+            "the other MPC node says that it is suspended",
+            1,
+        )
+        kept = node._decode(stored)  # a share is shown to nobody
+        assert {kept.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
+
+    run(OPERATOR, work)
+
+
+# ---------------------------------------------------------------------- the store's part
+
+
+def stored(key_id, predecessor=None, recoveries=0):
+    made = StoredShare(key_id, "u", "ed25519", b"public", b"share", PREPARED)
+    return replace(made, predecessor=predecessor, recoveries=recoveries)
+
+
+@pytest.fixture
+def store():
+    """With a share in force, voted shares beside it, and one that nobody has voted for."""
+    with closing(ShareStore()) as opened:
+        opened.prepare(stored("a"))
+        opened.vote("a", lambda share, head: b"one vote")
+        opened.activate("a", b"both votes", EMPTY)
+        opened.prepare(stored("prepared", "a", 1))
+        yield opened
+
+
+AT = "u", "ed25519"
+SAID = Heard("u", "ed25519", InForce(b"public", 0), "a", None, frozenset(), restored=False)
+HEARD = {
+    "the same as here": ({}, None),
+    "the other has only voted for it": ({"in_force": None, "active": None, "voted": "a"}, None),
+    "both have replaced it": ({"in_force": InForce(b"public", 1), "active": "b"}, Open.REPLACED),
+    "it has replaced it by itself": ({"in_force": None, "active": "b"}, Open.UNKNOWN),
+    "it has nothing": ({"in_force": None, "active": None}, Open.UNKNOWN),
+    "it was put back, too": ({"restored": True}, Open.BOTH_RESTORED),
+    "it has voted for another": ({"voted": "b"}, Open.DOUBTFUL),
+    "it is of an older key": ({"in_force": InForce(b"another", 7)}, None),
+}
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("what", HEARD)
+def test_what_is_still_open_after_the_other_was_heard(store, what, both):
+    """Replaced shares are served in no case; all else, where whoever runs it has said so."""
+    changes, left = HEARD[what]
+    store.put_back("yesterday", both=both)
+    assert store.goes_on == both
+    assert [share.key_id for share in store.of_key("u", "ed25519")] == ["a"]  # voted for
+    if both and left is not Open.REPLACED:
+        left = None
+    for _ in range(2):
+        assert store.merge(replace(SAID, **changes), lambda share: None) is left
+        assert store.find("a").unmerged == (left is not None)
+    store.put_back("the day before", both=not both)
+    assert store.find("a").unmerged, "once more"
+    assert store.goes_on == (not both), "the last one counts"
+
+
+def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
+    store.put_back("yesterday", both=False)
+    store.prepare(stored("since", "a", 1))
+    assert store.merge(replace(SAID, restored=True), lambda share: None) is Open.BOTH_RESTORED
+    assert store.merge(SAID, lambda share: None) is None
+    assert not store.find("a").unmerged
+
+
+def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
+    store.enter("over", *AT)
+    store.drop_orphans()
+    store.put_back("yesterday", both=False)
+    store.enter("since", *AT)
+    for known in ("over", "since"):
+        assert store.merge(replace(SAID, voted=known), lambda share: None) is None
+        assert store.abort("u", "ed25519", known, voted_for=True) is None
+    store.enter("later", *AT)
+    store.drop_orphans(["later"])
+    store.put_back("later", both=False)  # it may have been voted for since
+    with pytest.raises(Forgotten):
+        store.abort("u", "ed25519", "later", voted_for=True)
+
+
+def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembered(store):
+    """What is no more remembered is in doubt after a restore."""
+    others = [("v", "ed25519"), ("u", "secp256k1")]
+    for at in others:
+        store.enter("first of " + "/".join(at), *at)
+    for number in range(ENTERED + 4):
+        store.enter(f"{number}", *AT)
+        store.drop_orphans()
+    store.enter("last", *AT)  # and is open
+    assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
+    store.put_back("yesterday", both=False)
+    for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
+        assert store.abort(*at, key_id, voted_for=True) is None
+    for key_id in ("3", "last"):
+        with pytest.raises(Forgotten):
+            store.abort(*AT, key_id, voted_for=True)
+        assert store.merge(replace(SAID, voted=key_id), lambda share: None) is Open.DOUBTFUL
+
+
+def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
+    """The other node has voted for it; this one never had a share."""
+
+    async def work(gateway, client, share):
+        node, other = (gateway.links[party].node for party in MPC_NODES)
+        user_id = await client.user_id()
+
+        def withheld(session, made):
+            raise Refused(400, "nothing came")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(node, "_prepare", withheld)
+            patch.setattr(other, "_drop_made", lambda session: None)
+            with pytest.raises(Failed, match="nothing came"):
+                await client.generate("secp256k1")
+        (made,) = other.store.of_key(user_id, "secp256k1")
+        other._voting.vote(made.key_id)
+        await client.check_works(await client.generate("secp256k1"))
+
+    run(OPERATOR, work)
+
+
+@pytest.mark.parametrize(
+    ("both", "replaces", "signs"),
+    [(False, None, False), (False, "b", False), (False, "a", True), (True, None, True)],
+)
+def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, signs):
+    """Only if what the epoch would replace is in force here, or somebody has decided."""
+    store.put_back("yesterday", both=both)
+    ended = {"voted_for": True, "replaces": replaces}
+    if signs:
+        assert store.abort("u", "ed25519", "x", **ended) is None
+        assert store.aborted("u", "ed25519", 9) == ["x"]
+    else:
+        with pytest.raises(Forgotten, match="may have voted for this epoch"):
+            store.abort("u", "ed25519", "x", **ended)
+        assert store.aborted("u", "ed25519", 9) == []
+
+
+def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(store):
+    store.abort(*AT, "before", voted_for=True)
+    store.put_back("yesterday", both=False)
+    store.prepare(stored("here", "another"))
+    for key_id in ("here", "before"):
+        assert store.abort(*AT, key_id, voted_for=True, replaces="another") is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_no_more_is_listed_than_a_statement_holds(store, count):
+    for number in range(3):
+        store.abort("u", "ed25519", f"{number}", voted_for=True)
+    assert store.aborted("u", "ed25519", count) == ["2", "1", "0"][:count]
+    store.suspend("a", "why")
+    assert (store.suspended(0), store.suspended(1)) == ([], ["a"])
+    assert [share.state for share in store.of_key("u", "ed25519")] == [ACTIVE, PREPARED]

@@ -1,0 +1,85 @@
+"""The data folder: links are made once, and belong together."""
+
+import shutil
+import stat
+
+import pytest
+
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.errors import UsageError
+from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.operations.data_folder import link_file, prepare, read_link
+from mpcsim.service.rpc.database import REGISTRY
+from tests.helpers.gateway import reopen
+
+SERVICES = ("gateway", "operator", "institution")
+LINKS = [(REGISTRY, party) for party in MPC_NODES] + [(ROLES[party], party) for party in MPC_NODES]
+
+
+def links(folder):
+    return {at: read_link(folder, *at) for at in LINKS}
+
+
+# ---------------------------------------------------------------------- links
+
+
+def test_links_are_made_once_and_are_their_owners_alone(tmp_path):
+    reopen(tmp_path).close()
+    made = links(tmp_path)
+    assert len({secret.deployment for secret in made.values()}) == 1
+    assert len({secret.keys.key for secret in made.values()}) == 2
+    for party in MPC_NODES:
+        assert made[REGISTRY, party] == made[ROLES[party], party]
+        assert made[REGISTRY, party].keys.key.hex() not in repr(made)
+    for at in LINKS:
+        assert stat.S_IMODE(link_file(tmp_path, *at).stat().st_mode) == 0o600
+    reopen(tmp_path).close()
+    assert links(tmp_path) == made
+
+
+def test_the_links_can_be_made_one_after_the_other(tmp_path):
+    """As where the three services have no folder in common."""
+    prepare(tmp_path, SystemRng(), [INSTITUTION])
+    assert not (tmp_path / "operator").exists()
+    with pytest.raises(UsageError, match=rf"mpcsim link operator --data {tmp_path} makes it"):
+        read_link(tmp_path, REGISTRY, OPERATOR)
+    (tmp_path / "institution").rename(tmp_path / "elsewhere")
+    prepare(tmp_path, SystemRng(), [OPERATOR])
+    (tmp_path / "elsewhere").rename(tmp_path / "institution")
+    before = links(tmp_path)
+    reopen(tmp_path).close()
+    assert links(tmp_path) == before
+
+
+@pytest.mark.parametrize("role", SERVICES)
+def test_a_folder_that_is_lost_gets_its_links_again(tmp_path, role):
+    reopen(tmp_path).close()
+    before = links(tmp_path)
+    shutil.rmtree(tmp_path / role)
+    reopen(tmp_path).close()
+    assert links(tmp_path) == before
+
+
+@pytest.mark.parametrize("role", SERVICES)
+def test_a_folder_of_another_deployment_is_refused(tmp_path, role):
+    data, other = tmp_path / "data", tmp_path / "other"
+    for folder in (data, other):
+        reopen(folder).close()
+    shutil.rmtree(data / role)
+    shutil.copytree(other / role, data / role)
+    with pytest.raises(UsageError, match=r"\.link .*: put back folders that belong together$"):
+        reopen(data)
+
+
+@pytest.mark.few(6)
+@pytest.mark.parametrize("at", LINKS)
+@pytest.mark.parametrize("content", ["", "ab cd\n", "00" * 16, "00" * 16 + " " + "zz" * 32, "é"])
+def test_a_damaged_link_is_said_to_be_so(tmp_path, at, content):
+    reopen(tmp_path).close()
+    path = link_file(tmp_path, *at)
+    kept = path.read_bytes()
+    path.write_text(content)
+    with pytest.raises(UsageError, match=f"{path}: it is damaged; put a whole one back$"):
+        reopen(tmp_path)
+    path.write_bytes(kept)
+    reopen(tmp_path).close()

@@ -1,0 +1,247 @@
+"""The three stores, lost, damaged and restored from copies of different moments: what is said at
+the start, what still signs, and that the right files bring everything back."""
+
+import asyncio
+import logging
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from itertools import product
+
+import pytest
+
+from mpcsim.cli.token import credentials
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.gateway.fitting import Key, Misfit, misfit
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.operations.data_folder import store_file
+from mpcsim.service.rpc.database import Database
+from mpcsim.service.rpc.holdings import ACTIVE, Holding
+from tests.helpers.gateway import Client, reopen, shares_of
+from tests.helpers.tiers import fast_few
+from tests.service.operations.conftest import PARTS, USERS
+
+
+def file(role):
+    return f"{role}.sqlite"
+
+
+def start(folder, past):
+    """Who can sign, after a start, with what they hold; and the shares that are there."""
+    with closing(reopen(folder)) as gateway:
+        return asyncio.run(past.able(gateway)), shares_of(gateway)
+
+
+def told(caplog, level):
+    """The lines about what does not fit, without what to do and examples."""
+    return sorted(
+        record.getMessage().partition(". ")[0]
+        for record in caplog.records
+        if record.levelno == level and record.name == "mpcsim.service.gateway.fitting"
+    )
+
+
+def held(folder):
+    """Rows of the MPC nodes' files."""
+    found = {party: [] for party in MPC_NODES}
+    for party in MPC_NODES:
+        path = store_file(folder, ROLES[party])
+        if not path.exists() or not path.stat().st_size:
+            continue
+        with closing(sqlite3.connect(path)) as database:
+            found[party] = database.execute(
+                "SELECT user_id, curve, key_id, state, suspended FROM shares ORDER BY key_id"
+            ).fetchall()
+    return found
+
+
+NEW = dict.fromkeys(PARTS, "new")
+OLD = dict.fromkeys(PARTS, "old")
+ONE, TWO, FOUR = "1 key of 1 user", "2 keys of 2 users", "4 keys of 4 users"
+MISSING = "(the file was missing or empty)"
+UNKNOWN = "gateway.sqlite does not know the users"
+LACKS = "the {} holds no share of this key"
+OLDER = "the {} holds an older share of this key"
+
+
+def mpc_node_cases(me, other):
+    lost = [(file(me), FOUR, f"{LACKS} {MISSING}")]
+    alone = f"the {me} alone holds a share of this key, and it is not registered"
+    ahead = [f"the {me} holds a newer share of this key", alone, UNKNOWN]
+    return [
+        ({**NEW, me: "missing"}, lost, set()),
+        ({**NEW, me: "old"}, [(file(me), ONE, OLDER), (file(me), TWO, LACKS)], {"bob"}),
+        (
+            {**OLD, me: "new"},
+            [(f"gateway.sqlite, {file(other)}", ONE, text) for text in ahead],
+            {"bob"},
+        ),
+    ]
+
+
+BOTH = "operator.sqlite, institution.sqlite"
+CASES = [
+    ({**NEW, "gateway": "empty"}, [("gateway.sqlite", FOUR, f"{UNKNOWN} {MISSING}")], set()),
+    ({**NEW, "gateway": "old"}, [("gateway.sqlite", ONE, UNKNOWN)], {"alice", "bob", "carol"}),
+    (
+        {**OLD, "gateway": "new"},
+        [
+            (BOTH, ONE, f"{OLDER.format('operator')} and {OLDER.format('institution')}"),
+            (BOTH, TWO, f"{LACKS.format('operator')} and {LACKS.format('institution')}"),
+        ],
+        {"bob"},
+    ),
+    *[
+        (moments, [(files, many, text.format(me)) for files, many, text in lines], able)
+        for me, other in (("operator", "institution"), ("institution", "operator"))
+        for moments, lines, able in mpc_node_cases(me, other)
+    ],
+]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("moments", "lines", "able"),
+    CASES,
+    ids=[", ".join(f"{k} {v}" for k, v in moments.items()) for moments, _, _ in CASES],
+)
+def test_files_of_different_moments(tmp_path, past, caplog, moments, lines, able):
+    """Twice, as nothing must change by the first start; then with the right files again."""
+    folder = tmp_path / "data"
+    past.put(folder, links=False, **moments)
+    before = held(folder)
+    for _ in range(2):
+        caplog.clear()
+        assert start(folder, past) == (able, before)
+        assert told(caplog, logging.ERROR) == sorted(
+            f"{files}: {many} cannot be used: {text}" for files, many, text in lines
+        )
+    put_right(past.folder, folder, [role for role, moment in moments.items() if moment != "new"])
+    caplog.clear()
+    assert start(folder, past) == (set(USERS), held(past.folder / "new"))
+    assert not caplog.records
+
+
+def put_right(copies, folder, roles):
+    """As the documentation says."""
+    for role in roles:
+        for path in (folder / role).glob(f"{file(role)}*"):
+            path.unlink()
+        shutil.copy(store_file(copies / "new", role), folder / role)
+
+
+# ---------------------------------------------------------------------- the registry follows
+
+
+def test_a_registry_that_is_older_follows_the_mpc_nodes(tmp_path, past, caplog):
+    past.put(tmp_path / "data", links=False, **{**NEW, "gateway": "old"})
+    start(tmp_path / "data", past)
+    assert told(caplog, logging.WARNING) == [
+        f"gateway.sqlite: older than the MPC nodes' stores, which have newer records of {TWO}; "
+        "it follows them"
+    ]
+    with closing(Registry(store_file(tmp_path / "data", "gateway"))) as registry:
+        for name, recoveries in [("alice", 1), ("bob", 0), ("carol", 0)]:
+            (key,) = registry.keys(registry.user_by_name(name).user_id)
+            share = past.shares[name]
+            assert (key.key_id, key.recoveries) == (share.record.epoch.hex(), recoveries)
+            assert key.public_key == share.public_key.encode()
+            assert datetime.fromisoformat(key.created_at)
+
+
+@pytest.mark.parametrize("column", ["public_key", "record"])
+def test_a_registry_with_damaged_keys_follows_the_mpc_nodes(tmp_path, past, column):
+    past.put(tmp_path / "data", links=False, **NEW)
+
+    async def work(gateway):
+        for name, share in past.shares.items():
+            if name in USERS:
+                found = await Client.of(gateway, name).key_ids()
+                assert found == {"ed25519": share.record.epoch.hex()}
+        assert await past.able(gateway) == set(USERS)
+
+    with closing(sqlite3.connect(store_file(tmp_path / "data", "gateway"))) as database:
+        read = "SELECT user_id, record FROM keys ORDER BY user_id"
+        before = database.execute(read).fetchall()
+        database.execute(f"UPDATE keys SET {column} = substr({column}, 2)")
+        database.commit()
+        with closing(reopen(tmp_path / "data")) as gateway:
+            asyncio.run(work(gateway))
+        assert database.execute(read).fetchall() == before
+
+
+# ---------------------------------------------------------------------- meanwhile
+
+
+def test_the_start_looks_at_no_share(tmp_path, past, monkeypatch):
+    past.put(tmp_path / "data", links=False, **NEW)
+
+    def fail(data, **options):
+        raise AssertionError
+
+    monkeypatch.setattr(KeyShare, "from_bytes", fail)
+    reopen(tmp_path / "data").close()
+
+
+# ---------------------------------------------------------------------- no start
+
+
+KINDS = ("foreign", "truncated", "damaged", "another's")
+
+
+@pytest.mark.parametrize(("role", "kind"), fast_few(product(PARTS, KINDS), 6))
+def test_files_that_are_refused(tmp_path, past, role, kind):
+    folder = tmp_path / "data"
+    moment = "new" if kind in ("damaged", "another's") else kind
+    past.put(folder, links=False, **{**NEW, role: moment})
+    path = store_file(folder, role)
+    if kind == "damaged":  # a page in the middle
+        data = bytearray(path.read_bytes())
+        data[4096:8192] = bytes(range(256)) * 16
+        path.write_bytes(data)
+    other = PARTS[PARTS.index(role) - 1]
+    if kind == "another's":
+        shutil.copy(store_file(folder, other), path)
+    rest = {name: store_file(folder, name) for name in PARTS if name != role}
+    before = {name: store.read_bytes() for name, store in rest.items()}
+    said = {
+        "foreign": f"^{file(role)} is of another deployment than .*sqlite and .*sqlite: put back",
+        "truncated": f"{file(role)}: it is damaged, or not a store of this kind; put a whole one",
+        "damaged": f"{file(role)}: it is damaged, or not a store of this kind; put a whole one",
+        "another's": f"^{file(role)} is a copy of {file(other)}: put the right one back$",
+    }
+    with pytest.raises(UsageError, match=said[kind]):
+        reopen(folder)
+    assert {name: store.read_bytes() for name, store in rest.items()} == before
+    put_right(past.folder, folder, [role])
+    assert start(folder, past) == (set(USERS), held(past.folder / "new"))
+
+
+@pytest.mark.parametrize("older", MPC_NODES)
+def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
+    shares = {p: [Holding("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
+    text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
+    assert misfit(Key(None, shares), frozenset()) == Misfit(
+        text, (file("gateway"), file(ROLES[older]))
+    )
+
+
+# ---------------------------------------------------------------------- no store yet
+
+
+def test_a_token_makes_no_registry(tmp_path):
+    """Nor part of a deployment of what is none yet."""
+    path = store_file(tmp_path, "gateway")
+    path.parent.mkdir()
+    path.touch()
+    with pytest.raises(UsageError, match="no gateway has kept its data in"):
+        credentials(tmp_path)
+    assert path.read_bytes() == b""
+    with closing(reopen(tmp_path)) as gateway:
+        assert credentials(tmp_path) == gateway.credentials
+    Registry(tmp_path / "other").close()
+    with closing(Database(tmp_path / "other", "")) as database:
+        assert database.deployment() is None

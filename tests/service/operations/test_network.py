@@ -1,0 +1,150 @@
+"""Networks and faults on the links: they cost time and requests, never a key."""
+
+import asyncio
+from contextlib import closing, suppress
+from itertools import product
+
+import pytest
+
+from mpcsim.carrier import GATEWAY
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.service.operations import open_gateway
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run import clock as virtual
+from mpcsim.sim.run.faults import Crash, drop, noise, partition
+from mpcsim.sim.simulated_network import SimulatedNetwork
+from tests.helpers.gateway import Clock, Failed, Stuck, run_with, with_gateway
+from tests.helpers.tiers import fast_few
+
+
+@with_gateway()
+async def test_the_link_to_each_mpc_node_shows_in_server_timing(gateway, client):
+    share = await client.generate("ed25519")
+    gateway.network.change(Network.preset("seoul", institution="frankfurt"))
+    response = await client.post("sign", client.begin_sign(share, signer=3)[1])
+    parts = [part.split(";dur=") for part in response.headers["server-timing"].split(", ")]
+    spent = {name: float(ms) for name, ms in parts}
+    assert set(spent) == {"institution", "institution-link"}
+    assert spent["institution-link"] > 200  # there and back: a machine never waits for less
+
+
+FAULTS = {
+    "drop from the client": [drop(sender=1, nth=1)],
+    "drop to the client": [drop(receiver=1, nth=1)],
+    "drop between the MPC nodes": [drop(sender=2, receiver=3, nth=2)],
+    "drop everything": [drop()],
+    "partition of the client": [partition([CLIENT], MPC_NODES)],
+    "partition of the MPC nodes": [partition([2], [3])],
+    "crash of the operator": [Crash(2, after_messages=1)],
+    "crash of the institution": [Crash(3, after_messages=2)],
+    "crash and return": [Crash(3, after_messages=2, down_ms=0)],
+    "crash in the vote": [Crash(2, after_messages=5, down_ms=0)],
+    "heavy noise": noise(drop=0.3, duplicate=0.3, delay=0.3, delay_ms=1.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault"), fast_few(product(("generate", "recover", "sign"), FAULTS), 12)
+)
+def test_faults_give_clean_errors_and_a_working_key_afterwards(kind, fault):
+    clock = Clock()
+
+    async def work(gateway, client):
+        share = None if kind == "generate" else await client.generate("ed25519")
+        gateway.network.change(None, FAULTS[fault], seed=3)
+        with suppress(Failed, Stuck):
+            await getattr(client, kind)(share if kind == "sign" else "ed25519")
+        assert set(client.statuses) <= {200, 204, 404, 409, 410, 503, 504}
+        gateway.network.change()
+        clock.now += 100  # whatever nobody goes on with expires
+        public_key = share and share.public_key.encode()
+        working = await client.check_consistent("ed25519", public_key)
+        await client.sign(working)
+
+    run_with(work, clock=clock)
+
+
+def test_a_holder_must_have_a_site():
+    with closing(open_gateway()) as gateway:
+        before = gateway.network.model
+        with pytest.raises(UsageError):
+            gateway.network.change(Network.mesh((1, 2), 5.0))
+        assert gateway.network.model is before
+
+
+COLD = Network.star(client=10, operator=20, mbit_per_s=1e6).with_connection(cold=True)
+
+
+async def took_ms(way):
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await way
+    return (loop.time() - began) * 1000
+
+
+def test_the_first_exchange_over_a_cold_connection_pays_the_handshakes():
+    """TCP and TLS 1.3 are two round trips, then the request goes: five ways. Its answer, and the
+    exchanges that follow, find the connection open; one at the same time opens another."""
+
+    async def work():
+        network = SimulatedNetwork(COLD)
+        for asking, asked, one_way_ms in ((CLIENT, GATEWAY, 10), (GATEWAY, 2, 20)):
+            took = []
+            for _ in range(2):
+                with closing(network.exchange(asking, asked)) as exchange:
+                    took += [await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))]
+            assert took == pytest.approx([one_way_ms * k for k in (5, 1, 1, 1)], abs=0.01)
+            with (
+                closing(network.exchange(asking, asked)) as one,
+                closing(network.exchange(asking, asked)) as other,
+            ):
+                took = [await took_ms(exchange.go(1000)) for exchange in (one, other)]
+            assert took == pytest.approx([one_way_ms, 5 * one_way_ms], abs=0.01)
+
+    virtual.run(work())
+
+
+def test_an_exchange_that_was_given_up_holds_nobody_up_for_ever():
+    """With one connection over the link. Its request is under way until 10 ms, whether or not
+    anybody waits; the next one leaves then, and is there at 20 ms."""
+
+    async def work():
+        network = SimulatedNetwork(Network.star(10, mbit_per_s=1e6).with_connection(pool=1))
+
+        async def impatient():
+            with (
+                closing(network.exchange(CLIENT, GATEWAY)) as exchange,
+                pytest.raises(TimeoutError),
+            ):
+                async with asyncio.timeout(0.005):
+                    await exchange.go(1000)
+
+        async def patient():
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                return await took_ms(exchange.go(1000)), await took_ms(exchange.come(1000))
+
+        _, took = await asyncio.gather(impatient(), patient())
+        assert took == pytest.approx((20, 10), abs=0.01)
+
+    virtual.run(work())
+
+
+@pytest.mark.parametrize(("http", "expected_ms"), [("1.1", 1300), ("2", 500)])
+def test_more_exchanges_than_there_is_room_for(http, expected_ms):
+    """A hundred at once, 100 ms each. HTTP/1.1 has eight connections: 13 turns. The one connection
+    of HTTP/2 does not take more than it can keep apart, and is open for the rest in time."""
+
+    async def work():
+        network = SimulatedNetwork(Network.star(50, mbit_per_s=1e6).with_connection(http=http))
+
+        async def one():
+            with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+                await exchange.go(1000)
+                await exchange.come(1000)
+
+        began = network.now_ms()
+        await asyncio.gather(*(one() for _ in range(100)))
+        assert network.now_ms() - began <= expected_ms + 1
+
+    virtual.run(work())

@@ -1,0 +1,112 @@
+"""Addresses: figures of independent packages, and what they decode to."""
+
+import hashlib
+import json
+
+import base58
+import bech32
+import pytest
+from Crypto.Hash import RIPEMD160
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.errors import InvalidEncoding
+from mpcsim.service.rpc.addresses import addresses
+from tests.helpers.repo import ROOT
+
+FIGURES = json.loads((ROOT / "tests/vectors/addresses.json").read_text(encoding="utf-8"))
+
+secp256k1_keys = st.integers(1, SECP256K1.order - 1).map(
+    lambda n: SECP256K1.base(SECP256K1.scalar(n)).encode()
+)
+ed25519_keys = st.integers(1, ED25519.order - 1).map(
+    lambda n: ED25519.base(ED25519.scalar(n)).encode()
+)
+
+
+def hash160(data):
+    return RIPEMD160.new(hashlib.sha256(data).digest()).digest()
+
+
+# --- figures by others --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("figures", FIGURES["secp256k1"], ids=lambda f: f["public_key"][:8])
+def test_secp256k1_figures(figures):
+    key = bytes.fromhex(figures["public_key"])
+    found = addresses("secp256k1", key)
+    assert list(found) == ["evm", "btc", "aptos", "tron", "xrp"]
+    assert found == {chain: figures[chain] for chain in found}
+    testnet = addresses("secp256k1", key, bitcoin_testnet=True)
+    assert testnet == {**found, "btc": figures["btc_testnet"]}
+
+
+@pytest.mark.parametrize("figures", FIGURES["ed25519"], ids=lambda f: f["public_key"][:8])
+def test_ed25519_figures(figures):
+    found = addresses("ed25519", bytes.fromhex(figures["public_key"]))
+    assert found == {"solana": figures["solana"]}
+
+
+# --- decoding back ------------------------------------------------------------------------------
+
+
+@given(key=secp256k1_keys)
+def test_secp256k1_addresses_decode_to_hashes_of_the_key(key):
+    found = addresses("secp256k1", key)
+
+    version, program = bech32.decode("bc", found["btc"])
+    assert (version, bytes(program)) == (0, hash160(key))
+
+    account = base58.b58decode_check(found["xrp"], alphabet=base58.XRP_ALPHABET)
+    assert account == b"\x00" + hash160(key)
+    assert found["xrp"].startswith("r")
+
+    account = base58.b58decode_check(found["tron"])
+    assert account[:1] == b"\x41"
+    assert found["tron"].startswith("T")
+    assert found["evm"].lower() == "0x" + account[1:].hex()
+
+    assert len(bytes.fromhex(found["aptos"].removeprefix("0x"))) == 32
+
+
+@given(key=ed25519_keys)
+def test_a_solana_address_is_the_key(key):
+    found = addresses("ed25519", key)["solana"]
+    assert base58.b58decode(found) == key
+    assert len(found) in range(32, 45)
+
+
+# --- bad keys -----------------------------------------------------------------------------------
+
+GOOD = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}
+
+
+@pytest.mark.parametrize("curve_name", CURVES)
+@pytest.mark.parametrize(
+    "change",
+    [lambda k: k[:-1], lambda k: k + b"\x00", lambda k: b"", lambda k: b"\x04" + bytes(64)],
+)
+def test_a_key_of_another_length_is_refused(curve_name, change):
+    with pytest.raises(InvalidEncoding, match="bytes"):
+        addresses(curve_name, change(GOOD[curve_name]))
+
+
+@pytest.mark.parametrize(
+    ("curve_name", "key"),
+    [
+        ("secp256k1", b"\x02" + b"\xff" * 32),
+        ("secp256k1", b"\x05" + GOOD["secp256k1"][1:]),
+        # x = 5 is on no point of the curve
+        ("secp256k1", b"\x02" + (5).to_bytes(32, "big")),
+        ("ed25519", b"\x01" + bytes(31)),
+        ("ed25519", bytes(32)),
+        # y = p + 3, not canonical
+        ("ed25519", b"\xf0" + b"\xff" * 30 + b"\x7f"),
+    ],
+)
+def test_what_is_no_key_is_refused(curve_name, key):
+    with pytest.raises(InvalidEncoding, match="not a"):
+        addresses(curve_name, key)

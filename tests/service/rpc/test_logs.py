@@ -1,0 +1,58 @@
+"""What is logged by others than the node, in both formats."""
+
+import json
+import logging
+import sys
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.service.process.settings import read
+from mpcsim.service.rpc.logs import JsonLines, LogSettings, TextLines, formatter
+
+SECRET = "password-that-nobody-may-see"
+
+
+def record(message, *arguments, error=None, **extra):
+    made = logging.LogRecord("asyncio", logging.ERROR, "", 1, message, arguments, error)
+    vars(made).update(extra)
+    return made
+
+
+def test_of_others_messages_only_the_first_line():
+    said = record("never retrieved\n%s", SECRET)
+    line = json.loads(JsonLines().format(said))
+    assert line["event"] == "never retrieved"
+    assert SECRET not in str(line)
+    assert TextLines().format(said)[len("hh:mm:ss ") :] == "ERROR asyncio: never retrieved"
+
+
+def test_exceptions_of_others():
+    try:
+        raise ValueError(SECRET)
+    except ValueError:
+        said = record("failed", error=sys.exc_info())
+    line = json.loads(JsonLines().format(said))
+    assert line["exception"][0].startswith("builtins.ValueError at ")
+    first, second = TextLines().format(said).split("\n")
+    assert first.endswith("ERROR asyncio: failed")
+    assert second.startswith("    builtins.ValueError at ")
+    assert SECRET not in f"{line} {second}"
+
+
+def test_what_the_message_leaves_out():
+    said = record("refused", fields={"limit": "BODY", "peer": "192.0.2.1"})
+    assert json.loads(JsonLines().format(said)).items() >= said.fields.items()
+    assert TextLines().format(said).endswith(": refused (limit BODY, peer 192.0.2.1)")
+
+
+def test_what_callers_choose_makes_no_lines():
+    line = TextLines().format(record("GET %s", "/x\r\x1b[2J\u2028é"))
+    assert line.endswith(r": GET /x\r\x1b[2J\u2028é")
+
+
+def test_the_format_comes_from_the_environment():
+    assert isinstance(formatter(read(LogSettings, {}).log_format), TextLines)
+    assert isinstance(formatter(read(LogSettings, {"LOG_FORMAT": "JSON"}).log_format), JsonLines)
+    with pytest.raises(UsageError, match="LOG_FORMAT must be text or json"):
+        read(LogSettings, {"LOG_FORMAT": "xml"})

@@ -1,0 +1,37 @@
+"""Refusals of an MPC node arrive at the gateway as what they were."""
+
+import json
+
+import pytest
+
+from mpcsim.ids import INSTITUTION, OPERATOR
+from mpcsim.service.rpc.errors import LinkFailed, NodeFailed, Refused, busy, store_failed, unmerged
+from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
+from mpcsim.service.rpc.refusals import from_json, to_json
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        Refused(409, "no"),
+        busy("generation", 3),
+        store_failed("full", OPERATOR),
+        unmerged(OPERATOR, INSTITUTION),
+        GrantRefused("no grant"),
+        AnotherBoot("an old one"),
+    ],
+    ids=lambda refused: type(refused).__name__,
+)
+def test_it_arrives_as_what_it_was(refused):
+    body = json.dumps(to_json(refused, OPERATOR)).encode()
+    found = from_json(refused.status, body, OPERATOR)
+    assert type(found) is type(refused)
+    assert (found.status, str(found)) == (refused.status, str(refused))
+    if isinstance(refused, NodeFailed):
+        assert found.party == refused.party
+    assert isinstance(from_json(refused.status, body, INSTITUTION), LinkFailed)
+
+
+def test_it_says_what_has_not_happened():
+    text = "the operator's store has been restored and has not heard from the institution about"
+    assert str(unmerged(OPERATOR, INSTITUTION)) == f"{text} this key yet"

@@ -1,0 +1,113 @@
+"""A request's name goes where the request goes, and nowhere else."""
+
+import asyncio
+import io
+import logging
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from mpcsim.service.rpc.logs import TextLines
+from mpcsim.service.rpc.request_ids import HEADER, RequestIds, current
+from mpcsim.service.rpc.threads import in_thread
+
+
+def client(app):
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
+
+
+@pytest.fixture
+def log():
+    """What is logged, as a server writes it, without the time."""
+    written = io.StringIO()
+    handler, logger = logging.StreamHandler(written), logging.getLogger("test of names")
+    handler.setFormatter(TextLines())
+    logger.addHandler(handler)
+    yield logger, lambda: [line.split(" ", 1)[1] for line in written.getvalue().splitlines()]
+    logger.removeHandler(handler)
+
+
+def test_tasks_and_threads_have_it_and_others_have_theirs(log):
+    logger, lines = log
+
+    async def handle(request: Request) -> PlainTextResponse:
+        await asyncio.sleep(0)
+        await in_thread(logger.warning, "in a thread of %s", request.url.path)
+        await asyncio.create_task(asyncio.to_thread(logger.warning, "of %s", request.url.path))
+        return PlainTextResponse(current() or "")
+
+    async def work():
+        async with client(RequestIds(Starlette(routes=[Route("/{number}", handle)]))) as http:
+            asked = [http.get(f"/{i}", headers={HEADER: f"order-{i}"}) for i in range(5)]
+            return await asyncio.gather(*asked)
+
+    answers = asyncio.run(work())
+    for i, answer in enumerate(answers):
+        assert answer.text == answer.headers[HEADER] == f"order-{i}"
+        assert f"WARNING test of names [order-{i}]: in a thread of /{i}" in lines()
+        assert f"WARNING test of names [order-{i}]: of /{i}" in lines()
+    logger.warning("nobody's")
+    assert lines()[10:] == ["WARNING test of names: nobody's"]
+
+
+def test_a_name_is_put_back():
+    """An application that is called in its caller's task leaves the caller's name alone."""
+
+    async def inner(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(current() or "")
+
+    async def outer(request: Request) -> PlainTextResponse:
+        async with client(RequestIds(Starlette(routes=[Route("/", inner)]))) as http:
+            answer = await http.get("/", headers={HEADER: "inner"})
+        return PlainTextResponse(f"{answer.text} {current()}")
+
+    async def work():
+        async with client(RequestIds(Starlette(routes=[Route("/", outer)]))) as http:
+            assert (await http.get("/", headers={HEADER: "outer"})).text == "inner outer"
+        assert current() is None
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("name", ["", "x" * 65, "with space", "new\tline", 'quo"te', "[x]", "a/b"])
+def test_names_that_are_not_taken(name):
+    async def handle(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(current() or "")
+
+    async def work():
+        async with client(RequestIds(Starlette(routes=[Route("/", handle)]))) as http:
+            return [await http.get("/", headers={HEADER: name}) for _ in range(2)]
+
+    texts, made = zip(
+        *((answer.text, answer.headers[HEADER]) for answer in asyncio.run(work())), strict=True
+    )
+    assert texts == made
+    assert name not in made
+    assert len({*made}) == 2
+    assert {len(found) for found in made} == {16}
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Content-Type", "Idempotency-Key", "Session-Proof", HEADER]
+)
+def test_a_field_that_must_be_single_is_refused_if_it_is_repeated(name):
+    """Otherwise a proxy may go by one of them, and this process by the other."""
+
+    async def handle(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(request.headers[name])
+
+    async def work():
+        async with client(RequestIds(Starlette(routes=[Route("/", handle)]))) as http:
+            fields = [("Accept", "a"), ("Accept", "b"), (name, "same")]
+            once = await http.get("/", headers=fields)
+            return once, await http.get("/", headers=[*fields, (name.upper(), "same")])
+
+    once, twice = asyncio.run(work())
+    assert once.text == "same"
+    assert (twice.status_code, twice.headers["X-Error-Code"]) == (400, "bad-request")
+    assert twice.json() == {"error": f"Invalid {name}: there are several"}
+    assert twice.headers[HEADER]

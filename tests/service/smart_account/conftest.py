@@ -1,0 +1,174 @@
+"""Chains to run the flow on: the embedded one, and a real node where it is installed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from eth_keys.datatypes import PublicKey
+from eth_typing import ChecksumAddress
+from eth_utils.address import to_checksum_address
+
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.protocols import ecdsa
+from mpcsim.protocols.local_run import results, run
+from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.service.smart_account import contracts, setup
+from mpcsim.service.smart_account.client import Flow, ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account.deployment import deploy_token, mint
+from mpcsim.service.smart_account.service import SmartAccountService
+from tests.helpers.anvil import ANVIL_KEY, anvil
+from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
+
+ETHER = 10**18
+
+
+class Owner:
+    """A wallet key in three shares; any two sign."""
+
+    def __init__(self, name: str) -> None:
+        self.shares = keys("secp256k1", name=f"owner {name}")
+        point = self.shares[1].record.public_key.encode()
+        self.address: ChecksumAddress = PublicKey.from_compressed_bytes(point).to_checksum_address()
+        self.sessions = 0
+
+    def sign(self, message_hash: bytes) -> bytes:
+        """r, s, v by the client's and the operator's share, in the real protocol."""
+        self.sessions += 1
+        sid = session_id(f"{self.address}, {self.sessions}, {message_hash.hex()}")
+        parties = [
+            ecdsa.party(ecdsa.setup(self.shares[i], (1, 2), message_hash), session_id=sid)
+            for i in (1, 2)
+        ]
+        return results(run(parties))[1].encode()
+
+
+class PlainOwner:
+    """An owner with a whole key, for tests in which it does not matter who signs."""
+
+    def __init__(self, name: str) -> None:
+        self._key = setup.account(SeededRng(name).bytes(32))
+        self.address = self._key.address
+
+    def sign(self, message_hash: bytes) -> bytes:
+        return bytes(self._key.unsafe_sign_hash(message_hash).signature)
+
+
+@dataclass
+class World:
+    """A service on a chain, a token there, and a client."""
+
+    name: str
+    service: SmartAccountService
+    token: ChecksumAddress
+    client: SmartAccountClient = field(init=False)
+    strangers: int = 0
+
+    def __post_init__(self) -> None:
+        self.client = SmartAccountClient(
+            ServiceTransport(self.service), chain_id=self.service.chain.chain_id
+        )
+
+    @property
+    def chain(self):
+        return self.service.chain
+
+    def stranger(self) -> ChecksumAddress:
+        """An address that nothing has happened to."""
+        self.strangers += 1
+        return to_checksum_address(SeededRng(f"stranger {self.strangers}").bytes(20))
+
+    def account(self, owner: Owner) -> ChecksumAddress:
+        return self.service.owner_account(owner.address)
+
+    def fund(self, address: ChecksumAddress, amount: int = ETHER) -> None:
+        self.service.bundler.pay(address, amount)
+
+    def mint(self, to: ChecksumAddress, amount: int) -> None:
+        mint(self.service.bundler, self.token, to, amount)
+
+    def view(self, address: ChecksumAddress, abi: contracts.Abi, function: str, *args: object):
+        """What a contract's view function returns, from the EVM itself."""
+        return abi.result(function, self.chain.call(address, abi.call(function, *args)))
+
+    def tokens(self, address: ChecksumAddress) -> int:
+        return self.view(self.token, contracts.token().abi, "balanceOf", address)
+
+    def entry_point(self, function: str, *args: object):
+        abi = contracts.entry_point().abi
+        return self.view(self.service.deployment.entry_point, abi, function, *args)
+
+    def deposit(self, address: ChecksumAddress) -> int:
+        return self.entry_point("balanceOf", address)
+
+    def nonce(self, address: ChecksumAddress) -> int:
+        return self.entry_point("getNonce", address, 0)
+
+    def state(self, *addresses: ChecksumAddress) -> list[tuple[int, ...]]:
+        """All that an operation could change about the parties to it."""
+        deployment = self.service.deployment
+        looks = (self.chain.balance, self.chain.transaction_count, self.deposit, self.nonce)
+        return [
+            (*(look(address) for look in (*looks, self.tokens)), len(self.chain.code(address)))
+            for address in (*addresses, self.service.bundler.address, deployment.paymaster)
+        ]
+
+    def run(self, owner: Owner, **wish: object) -> Flow:
+        """A whole operation, signed by key shares."""
+        flow = self.client.begin(owner.address, **wish)
+        self.client.run(flow, owner.sign)
+        return flow
+
+    def until_send(self, owner: Owner, **wish: object) -> Flow:
+        """An operation that is signed and not sent."""
+        flow = self.client.begin(owner.address, **wish)
+        while "signature" not in flow.fields:
+            self.client.step(flow, owner.sign)
+        return flow
+
+
+def world(name: str, service: SmartAccountService) -> World:
+    return World(name, service, deploy_token(service.bundler, service.deployment, "TST"))
+
+
+@pytest.fixture(scope="session")
+def anvil_url() -> Iterator[str]:
+    """The address of a local node of its own."""
+    with anvil() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def embedded() -> World:
+    """The chain in this process, the same in every run."""
+    return world("embedded", setup.embedded(rng=SeededRng("embedded chain")))
+
+
+@pytest.fixture(scope="session")
+def over_rpc(anvil_url: str) -> Iterator[World]:
+    """A real node behind JSON-RPC."""
+    service = setup.over_rpc(anvil_url, ANVIL_KEY)
+    yield world("over_rpc", service)
+    service.chain.close()
+
+
+@pytest.fixture(params=["embedded", pytest.param("over_rpc", marks=pytest.mark.soak)])
+def on(request: pytest.FixtureRequest) -> World:
+    """Both chains, one after the other; the embedded one alone among the fast tests."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def new_owner() -> type[Owner]:
+    """Makes owners; the shares are made once a name."""
+    return Owner
+
+
+@pytest.fixture
+def new_plain_owner() -> type[PlainOwner]:
+    return PlainOwner
+
+
+@pytest.fixture
+def owner(request: pytest.FixtureRequest, new_owner: type[Owner]) -> Owner:
+    """A new owner for every test."""
+    return new_owner(request.node.name)

@@ -1,0 +1,104 @@
+"""Chain in a process of its own: bounded, ended, and started again."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.service.smart_account import anvil, contracts, setup
+from mpcsim.service.smart_account.client import ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable, NoContract
+from tests.helpers.anvil import needs_anvil
+from tests.helpers.processes import until
+
+RICH = setup.account(SeededRng("rich").bytes(32))
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+pytestmark = needs_anvil
+
+
+@pytest.fixture
+def chain():
+    made = anvil.AnvilChain({RICH.address: 10**20})
+    yield made
+    made.close()
+
+
+def test_a_process_that_ended_is_started_again_as_an_empty_chain(chain):
+    assert chain.balance(RICH.address) == 10**20
+    assert chain.chain_id == 31337
+    os.kill(_pid_of_anvil(chain), signal.SIGKILL)
+    until(lambda: chain._process.poll() is not None)
+    assert chain.balance(RICH.address) == 10**20
+    assert chain.transaction_count(RICH.address) == 0
+
+
+def test_a_call_that_is_not_answered_ends_the_process(chain):
+    before = chain._process
+    pid = _pid_of_anvil(chain)
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: "(stopped)" in Path(f"/proc/{pid}/status").read_text())
+    chain._timeout_s = 0.3
+    with pytest.raises(ChainTimeout):
+        chain.fees()
+    assert before.poll() is not None
+    chain._timeout_s = 10.0
+    assert chain.fees().priority > 0
+    assert chain._process is not before
+
+
+def test_a_closed_chain_has_no_process(chain):
+    pid = _pid_of_anvil(chain)
+    chain.close()
+    until(lambda: not os.path.exists(f"/proc/{pid}"))
+    with pytest.raises(ChainUnavailable, match="closed"):
+        chain.fees()
+
+
+def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
+    service = setup.in_own_process(rng=SeededRng("service on anvil"))
+    try:
+        owner = new_plain_owner("owner on anvil")
+        client = SmartAccountClient(ServiceTransport(service))
+        flow = client.begin(owner.address, to=SOMEBODY, value=0, sponsored=True)
+        assert client.run(flow, owner.sign)["status"] == "included"
+        os.kill(_pid_of_anvil(service.chain), signal.SIGKILL)
+        until(lambda: service.chain._process.poll() is not None)
+        with pytest.raises(NoContract):
+            service.answer(Endpoint.NONCE, {"address": owner.address})
+        renewed = service.renewed()
+        assert renewed.answer(Endpoint.NONCE, {"address": owner.address}) == {"nonce": "0x0"}
+    finally:
+        service.chain.close()
+
+
+def test_old_blocks_are_given_up(chain, monkeypatch):
+    """What a chain keeps of the past is a matter of the option, not of how much is logged."""
+    chain.close()
+    monkeypatch.setattr(anvil, "_OPTIONS", (*anvil._OPTIONS[:-1], "4"))
+    kept = anvil.AnvilChain({RICH.address: 10**20})
+    try:
+        from mpcsim.service.smart_account.transactions import TransactionSender
+
+        sender = TransactionSender(kept, RICH)
+        hashes = [sender.pay(SOMEBODY, 1).transaction_hash for _ in range(12)]
+        assert kept.receipt(hashes[0]) is None
+        assert kept.receipt(hashes[-1]) is not None
+        assert kept.balance(SOMEBODY) == 12
+    finally:
+        kept.close()
+
+
+def test_without_anvil_it_is_said_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(contracts, "INSTALLED", tmp_path)
+    with pytest.raises(Exception, match="CHAIN_RPC_URL"):
+        anvil.executable()
+
+
+def _pid_of_anvil(chain) -> int:
+    """The node itself is the child of the process that ends with its starter."""
+    pid = chain._process.pid
+    return int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])

@@ -1,0 +1,132 @@
+"""The caller's side: six steps, every intermediate value in sight."""
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.service.smart_account.client import Ask, RequestRefused, Sign, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.fields import FIELDS, SIGNED
+
+RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@pytest.fixture
+def owner(request, new_plain_owner):
+    return new_plain_owner(request.node.name)
+
+
+def done(flow):
+    """The steps taken: number and endpoint, or the signing."""
+    return [
+        (step.number, "sign" if isinstance(step.action, Sign) else step.action.endpoint)
+        for step in flow.steps
+    ]
+
+
+@pytest.mark.parametrize("sponsored", [False, True])
+@pytest.mark.parametrize("separately", [False, True])
+def test_the_six_steps(embedded, owner, sponsored, separately):
+    embedded.fund(embedded.account(owner))
+    flow = embedded.run(owner, to=RECIPIENT, sponsored=sponsored, separately=separately)
+    first = (Endpoint.ADDRESS, Endpoint.NONCE, Endpoint.INIT) if separately else (Endpoint.INFO,)
+    assert done(flow) == [
+        *((1, endpoint) for endpoint in first),
+        (2, Endpoint.EXECUTE),
+        (3, Endpoint.SPONSOR if sponsored else Endpoint.GAS),
+        (4, Endpoint.DIGEST),
+        (5, "sign"),
+        (5, Endpoint.SEND),
+        (6, Endpoint.RECEIPT),
+    ]
+    assert embedded.client.step(flow, owner.sign) is None
+
+
+@pytest.mark.parametrize("sponsored", [False, True])
+@pytest.mark.parametrize("separately", [False, True])
+def test_every_fields_provenance_is_in_the_table(embedded, owner, sponsored, separately):
+    flow = embedded.until_send(owner, to=RECIPIENT, sponsored=sponsored, separately=separately)
+    assert set(flow.provenance) == set(SIGNED)
+    for name, endpoint in flow.provenance.items():
+        if name == "paymaster_and_data" and not sponsored:
+            # Nobody supplies it: the digest query sets it to 0x.
+            assert endpoint is Endpoint.DIGEST
+            assert flow.fields[name] == b""
+        else:
+            assert endpoint in FIELDS[name].suppliers
+
+
+def test_signing_is_done_once_and_with_65_bytes(embedded, owner):
+    flow = embedded.client.begin(owner.address, to=RECIPIENT, sponsored=True)
+    while not isinstance(flow.next()[1], Sign):
+        embedded.client.step(flow, owner.sign)
+    assert str(flow.next()[1]) == f"owner signature over 0x{flow.message_hash.hex()}"
+    with pytest.raises(UsageError, match="no answer is due"):
+        flow.answered({})
+    with pytest.raises(UsageError, match="a signature of 64 bytes"):
+        embedded.client.step(flow, lambda message_hash: bytes(64))
+    embedded.client.run(flow, owner.sign)
+    with pytest.raises(UsageError, match="nothing is left to do"):
+        flow.signed(bytes(65))
+
+
+class Liar:
+    """A service that answers one endpoint its own way."""
+
+    def __init__(self, honest, endpoint, **lies):
+        self.honest, self.endpoint, self.lies = honest, endpoint, lies
+
+    def send(self, ask: Ask):
+        reply = dict(self.honest.send(ask))
+        if ask.endpoint is self.endpoint:
+            reply.update(self.lies)
+        return {name: value for name, value in reply.items() if value is not None}
+
+
+def test_another_operations_digest_is_not_signed(embedded, owner):
+    liar = Liar(embedded.client._transport, Endpoint.DIGEST, digest="0x" + "11" * 32)
+    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=True)
+    with pytest.raises(RequestRefused, match=r"0x1111.* is not this operation's, 0x"):
+        SmartAccountClient(liar).run(flow, owner.sign)
+    assert flow.digest is None
+    assert "signature" not in flow.fields
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "lies"),
+    [
+        (Endpoint.INFO, {"nonce": "zero"}),
+        (Endpoint.INFO, {"init_code": None}),
+        (Endpoint.EXECUTE, {"call_data": "0x1"}),
+        (Endpoint.SPONSOR, {"paymasterAndData": None}),
+        (Endpoint.SPONSOR, {"result": None}),
+        (Endpoint.DIGEST, {"digest": None}),
+        (Endpoint.SEND, {"user_op_hash": None}),
+    ],
+)
+def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies):
+    client = SmartAccountClient(Liar(embedded.client._transport, endpoint, **lies))
+    flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)
+    with pytest.raises(RequestRefused, match="the answer does not make sense") as refused:
+        client.run(flow, owner.sign)
+    assert refused.value.endpoint is endpoint
+    assert refused.value.code is None
+
+
+def test_a_pending_receipt_is_asked_for_again(embedded, owner):
+    answers = iter(["pending", "pending", "included"])
+    slept = []
+
+    class Slow(Liar):
+        def send(self, ask):
+            reply = dict(self.honest.send(ask))
+            if ask.endpoint is Endpoint.RECEIPT:
+                reply["status"] = next(answers)
+            return reply
+
+    client = SmartAccountClient(
+        Slow(embedded.client._transport, Endpoint.RECEIPT), sleep=slept.append
+    )
+    flow = client.begin(owner.address, to=RECIPIENT, sponsored=True)
+    assert client.run(flow, owner.sign, patience_s=0)["status"] == "pending"
+    assert client.run(flow, owner.sign)["status"] == "included"
+    assert len(slept) == 2

@@ -1,0 +1,132 @@
+"""What requests may carry, and which endpoint supplies which field."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpcsim.service.smart_account import fields
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import BadRequest
+from mpcsim.service.smart_account.operation import UserOperation
+
+# EIP-55's own example.
+ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@given(st.integers(0, fields.UINT256_MAX))
+def test_numbers_come_in_three_forms_and_go_out_in_hex(number):
+    forms = (number, str(number), hex(number), f"0x{number:064X}")
+    assert {fields.parse_number("nonce", form) for form in forms} == {number}
+    assert fields.parse_number("nonce", fields.to_wire(number)) == number
+    assert fields.to_wire(number) == hex(number)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_round_trip(data):
+    assert fields.parse_bytes("call_data", fields.to_wire(data)) == data
+    assert fields.parse_bytes("call_data", "0x" + data.hex().upper()) == data
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, True, 1.0, [], {}, b"1", "", "x", "-1", "+1", " 1", "1 ", "1_000", "1e3", "0x"),
+        *("0b1", "0o7", "0xg", "0x-1", "\u0661", -1, 1 << 256, str(1 << 256), hex(1 << 256)),
+        *("9" * 79, "9" * 10_000, "0x" + "0" * 65, float("nan")),
+    ],
+)
+def test_bad_numbers(value):
+    with pytest.raises(BadRequest, match=r"^nonce: "):
+        fields.parse_number("nonce", value)
+
+
+@pytest.mark.parametrize("name", fields.GAS)
+def test_gas_values_end_where_the_entry_points_do(name):
+    assert fields.FIELDS[name].parse(name, (1 << 120) - 1) == (1 << 120) - 1
+    with pytest.raises(BadRequest, match=rf"^{name}: outside 0..2\^120-1"):
+        fields.FIELDS[name].parse(name, 1 << 120)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, 1, "", "0x", "0x12", ADDRESS[2:], ADDRESS[:-1], ADDRESS + "00", ADDRESS + "0"),
+        *("0x" + "g" * 40, ADDRESS.replace("aA", "Aa"), ADDRESS.replace("0x", "0X"), b"\0" * 20),
+        *(ADDRESS + "\n", " " + ADDRESS, [ADDRESS]),
+    ],
+)
+def test_bad_addresses(value):
+    with pytest.raises(BadRequest, match=r"^sender: not an address"):
+        fields.parse_address("sender", value)
+
+
+@pytest.mark.parametrize("value", [ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()])
+def test_addresses_come_out_with_their_checksum(value):
+    assert fields.parse_address("sender", value) == ADDRESS
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        *((value, "not 0x hex") for value in (None, 5, "", "12", "0xzz", "0x12 4", "0x1\n")),
+        ("0x123", "an odd number of hex digits"),
+        ("0x" + "00" * (fields.MAX_BYTES + 1), f"longer than {fields.MAX_BYTES} bytes"),
+    ],
+)
+def test_bad_bytes(value, says):
+    with pytest.raises(BadRequest, match=rf"^call_data: {says}$"):
+        fields.parse_bytes("call_data", value)
+
+
+BODY = {
+    "sender": ADDRESS,
+    "nonce": 0,
+    "init_code": "0x",
+    "call_data": "0x12",
+    **dict.fromkeys(fields.GAS, 1),
+    "paymaster_and_data": "0x",
+}
+
+
+@pytest.mark.parametrize("name", fields.SIGNED)
+def test_each_missing_field_is_named(name):
+    body = {key: value for key, value in BODY.items() if key != name}
+    if fields.FIELDS[name].default is not None:
+        operation = UserOperation.from_request(body, signed=False)
+        assert getattr(operation, name) == b""
+        return
+    with pytest.raises(BadRequest, match=rf"^{name}: missing$"):
+        UserOperation.from_request(body, signed=False)
+
+
+@pytest.mark.parametrize("name", fields.SIGNED)
+def test_each_malformed_field_is_named(name):
+    for value in (None, "oops", [], {}, 1.5, True):
+        with pytest.raises(BadRequest, match=rf"^{name}: "):
+            UserOperation.from_request({**BODY, name: value}, signed=False)
+
+
+def test_unknown_fields_are_named():
+    with pytest.raises(BadRequest, match=r"^gas: unknown field$"):
+        UserOperation.from_request({**BODY, "gas": 1}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: unknown field$"):
+        UserOperation.from_request({**BODY, "signature": "0x"}, signed=False)
+    with pytest.raises(BadRequest, match=r"^signature: missing$"):
+        UserOperation.from_request(BODY, signed=True)
+
+
+def test_the_mapping_of_fields_to_endpoints():
+    """The table of the flow's specification."""
+    gas_step = "gas info query; paymaster sponsor query"
+    assert fields.mapping_table().splitlines()[2:] == [
+        "| `sender` | address query; info query |",
+        "| `nonce` | nonce query; info query |",
+        "| `init_code` | init calldata query; info query |",
+        "| `call_data` | execute calldata query |",
+        *(f"| `{name}` | {gas_step} |" for name in fields.GAS),
+        "| `paymaster_and_data` | paymaster sponsor query |",
+        "| `signature` | the owner |",
+    ]
+    spelled = {entry.key(Endpoint.SPONSOR) for entry in fields.supplied_by(Endpoint.SPONSOR)}
+    limits = {"callGasLimit", "verificationGasLimit", "preVerificationGas"}
+    assert spelled == limits | {"maxFeePerGas", "maxPriorityFeePerGas", "paymasterAndData"}

@@ -1,0 +1,210 @@
+"""The routes, and the client over HTTP."""
+
+import asyncio
+from collections import Counter
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from mpcsim.service.smart_account import client as clients
+from mpcsim.service.smart_account.client import HttpTransport, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import ChainUnavailable
+from mpcsim.service.smart_account.http import (
+    AT_A_TIME_OF_USER,
+    MAX_BODY_BYTES,
+    REQUESTS_OF_USER,
+    TooManyRequests,
+    UserPlaces,
+    routes,
+)
+from tests.node.harness import PLACES, running
+
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+TOKEN = {"Authorization": "Bearer good"}
+
+
+class Alice:
+    user_id = "alice"
+
+
+def app(service):
+    def check(request):
+        if request.headers.get("authorization") != "Bearer good":
+            raise HTTPException(401, "JWT_MISSING")
+        return Alice
+
+    def refuse(request, error):
+        return JSONResponse({"error": error.detail}, error.status_code)
+
+    return Starlette(
+        routes=routes(service.answer, check), exception_handlers={HTTPException: refuse}
+    )
+
+
+@pytest.fixture(scope="module")
+def url(embedded):
+    """A real server on the loopback interface."""
+    with running(app(embedded.service), PLACES[1]) as api:
+        yield str(api.client.base_url)
+
+
+@pytest.fixture
+def http(url):
+    with httpx.Client(base_url=url, headers=TOKEN) as client:
+        yield client
+
+
+def test_a_whole_operation_over_http(embedded, http, owner):
+    client = SmartAccountClient(HttpTransport(http))
+    flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+    assert client.run(flow, owner.sign)["status"] == "included"
+    assert embedded.nonce(embedded.account(owner)) == 1
+    again = http.get(f"/core/evm/v2/erc4337/userop/{flow.result}/receipt")
+    assert (again.status_code, again.json()) == (200, flow.receipt)
+
+
+@pytest.mark.parametrize("awaits", [False, True])
+def test_a_whole_operation_with_awaits(embedded, owner, awaits):
+    async def sign(message_hash):
+        await asyncio.sleep(0)
+        return owner.sign(message_hash)
+
+    async def main():
+        options = {"base_url": "http://gateway", "headers": TOKEN}
+        transport = httpx.ASGITransport(app(embedded.service))
+        async with httpx.AsyncClient(transport=transport, **options) as http:
+            client = clients.AsyncSmartAccountClient(clients.AsyncHttpTransport(http))
+            flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+            await client.run(flow, sign if awaits else owner.sign)
+            assert await client.step(flow, sign) is None
+            return flow
+
+    assert asyncio.run(main()).receipt["status"] == "included"
+
+
+def test_the_paths_are_the_specifications():
+    prefix = "/core/evm/v2/erc4337"
+    assert {(endpoint.method, endpoint.path) for endpoint in Endpoint} == {
+        ("GET", f"{prefix}/{{address}}/address"),
+        ("GET", f"{prefix}/{{address}}/info"),
+        ("GET", f"{prefix}/{{address}}/nonce"),
+        ("POST", f"{prefix}/calldata/init"),
+        ("POST", f"{prefix}/calldata/execute"),
+        ("POST", f"{prefix}/gas/info"),
+        ("POST", f"{prefix}/paymaster/sponsor"),
+        ("POST", f"{prefix}/userop/hash"),
+        ("POST", f"{prefix}/userop/send"),
+        ("GET", f"{prefix}/userop/{{result}}/receipt"),
+    }
+
+
+@pytest.mark.parametrize("endpoint", Endpoint)
+def test_nothing_is_answered_without_authorization(url, endpoint):
+    """Not even that the body is bad: authorization comes first."""
+    path = endpoint.path.format(address=SOMEBODY, result="0x" + "11" * 32)
+    reply = httpx.request(endpoint.method, url + path, content=b"{")
+    assert reply.status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "the body is not JSON"),
+        (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
+        (b"[]", "the body is not a JSON object"),
+        (b"{}", "to: missing"),
+        (b'{"to": 5, "value": 1}', "to: not an address"),
+        (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),
+    ],
+)
+def test_bad_bodies(http, body, says):
+    reply = http.post(Endpoint.EXECUTE.path, content=body)
+    assert reply.status_code == 400
+    assert set(reply.json()) == {"error"}
+    assert reply.json()["error"].startswith(says)
+
+
+def test_a_body_of_any_length_is_not_read(http):
+    reply = http.post(Endpoint.GAS.path, content=b" " * (MAX_BODY_BYTES + 1))
+    assert reply.status_code == 413
+    assert set(reply.json()) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "says"),
+    [
+        ("/0x12/info", 400, "address: not an address"),
+        (f"/{SOMEBODY[:-1]}/nonce", 400, "address: not an address"),
+        ("/userop/0x12/receipt", 400, "result: not 32 bytes"),
+        ("/userop/0x" + "11" * 32 + "/receipt", 404, "no operation 0x1111"),
+    ],
+)
+def test_bad_paths(http, path, status, says):
+    reply = http.get("/core/evm/v2/erc4337" + path)
+    assert reply.status_code == status
+    assert reply.json()["error"].startswith(says)
+
+
+def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
+    client = SmartAccountClient(HttpTransport(http))
+    flow = client.begin(owner.address, to=SOMEBODY)
+    with pytest.raises(clients.RequestRefused, match=r"^send: AA21 didn't pay prefund$") as refused:
+        client.run(flow, owner.sign)
+    assert refused.value.code == 422
+    body = {**flow._body(), "call_data": "0x"}
+    assert http.post(Endpoint.SEND.path, json=body).status_code == 409
+
+
+def test_a_chain_that_does_not_answer_is_a_502(embedded, http, monkeypatch):
+    def silent(*_, **__):
+        raise ChainUnavailable("the chain's node did not answer eth_call: ConnectError")
+
+    monkeypatch.setattr(embedded.service, "owner_account", silent)
+    reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
+    assert reply.status_code == 502
+    assert reply.json() == {"error": "the chain's node did not answer eth_call: ConnectError"}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "says"),
+    [
+        (503, b"<html>busy</html>", "<html>busy</html>"),
+        (503, b"", "Service Unavailable"),
+        (401, b'{"error": "Authentication failed"}', "Authentication failed"),
+        (200, b"[]", r"\[\]"),
+        (200, b"oops", "oops"),
+    ],
+)
+def test_answers_of_others_on_the_way(status, body, says):
+    """A proxy's page, say: whatever it is, it is no answer."""
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=body))
+    with httpx.Client(transport=transport, base_url="http://gateway") as http:
+        client = SmartAccountClient(HttpTransport(http))
+        flow = client.begin(SOMEBODY, to=SOMEBODY)
+        with pytest.raises(clients.RequestRefused, match=f"^info query: {says}$") as refused:
+            client.run(flow, lambda message_hash: bytes(65))
+        assert refused.value.code == status
+
+
+async def test_a_user_has_so_many_places_and_takes_nobody_elses():
+    places, leave, inside = UserPlaces(), asyncio.Event(), Counter()
+
+    async def ask(user):
+        async with places.place(user):
+            inside[user] += 1
+            await leave.wait()
+
+    users = ["alice"] * (REQUESTS_OF_USER + 1) + ["bob"]
+    asked = [asyncio.create_task(ask(user)) for user in users]
+    await asyncio.sleep(0)
+    assert inside == {"alice": AT_A_TIME_OF_USER, "bob": 1}
+    leave.set()
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(each) for each in ended if each] == [TooManyRequests]
+    assert inside == {"alice": REQUESTS_OF_USER, "bob": 1}
+    await ask("alice")
+    assert not places._of

@@ -1,0 +1,224 @@
+"""The chain behind JSON-RPC: a node's moods, and what only a real node does."""
+
+import gzip
+import json
+import socket
+import threading
+
+import httpx
+import pytest
+
+from mpcsim.service.smart_account import contracts, jsonrpc
+from mpcsim.service.smart_account.chain import Reverted
+from mpcsim.service.smart_account.client import RequestRefused
+from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
+from mpcsim.service.smart_account.jsonrpc import JsonRpcChain
+
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+def chain_that_answers(reply):
+    """A node that knows its chain id and otherwise answers ``reply`` (bytes, or an object)."""
+
+    def handle(request):
+        asked = json.loads(request.content)
+        if asked["method"] == "eth_chainId":
+            return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": "0x7"})
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, bytes):
+            return httpx.Response(200, content=reply)
+        if isinstance(reply, httpx.Response):
+            assert request.headers["accept-encoding"] == "identity"
+            return reply
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], **reply})
+
+    client = httpx.Client(transport=httpx.MockTransport(handle))
+    return JsonRpcChain("http://node", client=client)
+
+
+@pytest.mark.parametrize(
+    ("error", "data"),
+    [
+        ({"code": 3, "message": "execution reverted", "data": "0x1234"}, b"\x12\x34"),
+        ({"code": -32000, "message": "revert", "data": {"data": "0x1234"}}, b"\x12\x34"),
+        ({"code": -32015, "message": "VM error", "data": "Reverted 0x1234"}, b"\x12\x34"),
+        ({"code": 3, "message": "execution reverted"}, b""),
+        ({"code": -32000, "message": "out of gas: required 3"}, b""),
+        ({"code": -32003, "message": "EVM error OutOfGas"}, b""),
+    ],
+)
+def test_reverts_in_the_dialects_of_nodes(error, data):
+    with pytest.raises(Reverted) as reverted:
+        chain_that_answers({"error": error}).call(SOMEBODY, b"")
+    assert reverted.value.data == data
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        ({"error": {"code": -32601, "message": "no such method"}}, "refused eth_call: no such"),
+        (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
+        (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
+        (b"<html>", "did not answer eth_call: JSONDecodeError"),
+        (b"[]", "did not answer eth_call in JSON-RPC"),
+        (b"{}", "did not answer eth_call in JSON-RPC"),
+        *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),
+        ({"error": {"code": -32000, "message": "no", "data": "see 0xzz"}}, "refused eth_call: no"),
+    ],
+)
+def test_a_node_that_fails_is_unavailable(reply, says):
+    with pytest.raises(ChainUnavailable, match=says):
+        chain_that_answers(reply).call(SOMEBODY, b"")
+
+
+@pytest.mark.parametrize("result", [None, 5, "zz", "0xzz", [], {}, {"baseFeePerGas": []}, True])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda chain: chain.code(SOMEBODY),
+        lambda chain: chain.balance(SOMEBODY),
+        lambda chain: chain.fees(),
+        lambda chain: chain.timestamp(),
+        lambda chain: chain.call(SOMEBODY, b""),
+        lambda chain: chain.logs(SOMEBODY, []),
+    ],
+)
+def test_an_answer_that_makes_no_sense_is_none(result, ask):
+    with pytest.raises(ChainUnavailable, match=r"answered eth_\w+ with something else"):
+        ask(chain_that_answers({"result": result}))
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_node_that_hangs_is_given_up(drops):
+    """It says nothing, or a byte now and then and never all of it."""
+    ended = threading.Event()
+
+    def hang(listening):
+        accepted, _ = listening.accept()
+        with accepted:
+            accepted.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n" if drops else b"")
+            while not ended.wait(0.05):
+                accepted.sendall(b" " if drops else b"")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=hang, args=[listening])
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            with (
+                httpx.Client() as client,
+                pytest.raises(ChainTimeout, match="eth_chainId: ReadTimeout") as hung,
+            ):
+                JsonRpcChain(url, client=client, timeout_s=0.3)
+            assert hung.value.status == 504
+        finally:
+            ended.set()
+            thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "says"),
+    [
+        # Nothing is decompressed: a megabyte of it could be a gigabyte.
+        ({"content-encoding": "gzip"}, gzip.compress(b" " * 1000), "DecodingError"),
+        ({}, b" " * jsonrpc.MAX_REPLY_BYTES, "JSONDecodeError"),
+        ({}, b" " * (jsonrpc.MAX_REPLY_BYTES + 1), "DecodingError"),
+    ],
+    ids=["compressed", "at the limit", "too long"],
+)
+def test_an_answer_is_bounded_as_it_is_sent(headers, body, says):
+    reply = httpx.Response(200, headers=headers, stream=httpx.ByteStream(body))
+    with pytest.raises(ChainUnavailable, match=f"did not answer eth_call: {says}"):
+        chain_that_answers(reply).call(SOMEBODY, b"")
+
+
+def test_no_node_at_all():
+    with pytest.raises(ChainUnavailable, match="did not answer eth_chainId: ConnectError"):
+        JsonRpcChain("http://127.0.0.1:1")
+
+
+def test_balances_are_for_one_call_only(on):
+    stranger = on.stranger()
+    balance = contracts.entry_point().abi.call("balanceOf", stranger)
+    on.chain.call(on.service.deployment.entry_point, balance, balances={stranger: 10**18})
+    assert on.chain.balance(stranger) == 0
+
+
+def test_time_is_the_newest_blocks_or_the_clocks_whichever_is_later(over_rpc, anvil_url):
+    newest = int(over_rpc.chain.request("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+    for clock, expected in ((newest - 5, newest), (newest + 5, newest + 5)):
+        chain = JsonRpcChain(anvil_url, clock=lambda clock=clock: clock + 0.5)
+        assert chain.timestamp() == expected
+        chain.close()
+
+
+@pytest.fixture
+def by_hand(over_rpc):
+    """A node that makes a block only when told to."""
+    over_rpc.chain.request("evm_setAutomine", False)
+    yield over_rpc
+    over_rpc.chain.request("evm_mine")
+    over_rpc.chain.request("evm_setAutomine", True)
+
+
+def send(on, flow, owner):
+    while flow.user_op_hash is None:
+        on.client.step(flow, owner.sign)
+
+
+def test_a_call_that_fails_in_its_block_is_failed_with_the_reason(over_rpc, owner, request):
+    """The tokens go by another transaction of the same block, between check and execution."""
+    on, account, friend = over_rpc, over_rpc.account(owner), over_rpc.stranger()
+    on.fund(account)
+    on.mint(account, 10)
+    transfer = contracts.token().abi.call("transfer", friend, 10)
+    first = on.run(owner, to=friend, value=1)
+    assert first.receipt["status"] == "included"
+    on = request.getfixturevalue("by_hand")
+    flow = on.client.begin(owner.address, to=on.token, data=transfer)
+    send(on, flow, owner)
+    on.chain.request("anvil_impersonateAccount", account)
+    rich = {"maxFeePerGas": hex(10**12), "maxPriorityFeePerGas": hex(10**11), "gas": hex(10**5)}
+    theft = {"from": account, "to": on.token, "data": "0x" + transfer.hex(), **rich}
+    on.chain.request("eth_sendTransaction", theft)
+    on.chain.request("evm_mine")
+
+    receipt = on.client.run(flow, owner.sign)
+
+    assert receipt["status"] == "failed"
+    assert receipt["success"] is False
+    assert receipt["reason"] == "ERC20: transfer amount exceeds balance"
+    assert receipt["receipt"]["status"] == "0x1"
+    assert on.nonce(account) == 2
+    assert int(receipt["actual_gas_cost"], 16) > 0
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_bundle_that_comes_too_late(over_rpc, owner, request, same):
+    """Another bundler is faster: with the same operation, or with another one of that nonce."""
+    on, account = over_rpc, over_rpc.account(owner)
+    on.fund(account)
+    on.run(owner, to=on.stranger(), value=1)
+    on = request.getfixturevalue("by_hand")
+    ours = on.until_send(owner, to=on.stranger(), value=1)
+    other = ours if same else on.until_send(owner, to=on.stranger(), value=2)
+    send(on, ours, owner)
+    (rival,) = on.chain.request("eth_accounts")[1:2]
+    call = contracts.entry_point().abi.call("handleOps", [other.operation.abi_tuple()], rival)
+    rich = {"maxFeePerGas": hex(10**12), "maxPriorityFeePerGas": hex(10**11), "gas": hex(10**6)}
+    bundle = {"from": rival, "to": on.service.deployment.entry_point, "data": "0x" + call.hex()}
+    on.chain.request("eth_sendTransaction", {**bundle, **rich})
+    on.chain.request("evm_mine")
+
+    receipt = on.client.run(ours, owner.sign)
+
+    if same:
+        assert receipt["status"] == "included"
+        assert receipt["receipt"]["from"].lower() == rival.lower()
+    else:
+        assert receipt["status"] == "failed"
+        assert receipt["reason"] == "the bundle reverted"
+        assert receipt["receipt"]["status"] == "0x0"
+        with pytest.raises(RequestRefused, match="AA25"):
+            on.client._transport.send(ours.steps[-2].action)

@@ -1,0 +1,157 @@
+"""Limits of what one caller may cost the others, or the sponsor."""
+
+from dataclasses import replace
+
+import pytest
+from eth_utils.address import to_checksum_address
+
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.service.smart_account import gas, limits, setup
+from mpcsim.service.smart_account.chain import Fees
+from mpcsim.service.smart_account.client import ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import (
+    BadRequest,
+    BudgetSpent,
+    Inconsistent,
+    UnknownOperation,
+)
+from mpcsim.service.smart_account.limits import Budget, KnownOperations, check_fees, most_cost
+from mpcsim.service.smart_account.operation import UserOperation
+
+SOMEBODY = to_checksum_address("0x" + "11" * 20)
+FEES = Fees(base_fee=100, priority=10)  # maximum: 210
+OPERATION = UserOperation(SOMEBODY, 0, b"", b"", 1, 10, 100, 200, 20, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("fee", "priority", "says"),
+    [
+        (135, 10, None),
+        (134, 10, "max_fee_per_gas: below 135"),
+        (200, 9, "max_priority_fee_per_gas: below 10"),
+        (1050, 1050, None),
+        (1051, 10, "max_fee_per_gas: above 1050"),
+        (1050, 1051, "max_priority_fee_per_gas: above 1050"),
+        (200, 201, "max_priority_fee_per_gas: above max_fee_per_gas"),
+    ],
+)
+def test_bounds_of_fees(fee, priority, says):
+    operation = replace(OPERATION, max_fee_per_gas=fee, max_priority_fee_per_gas=priority)
+    if says is None:
+        check_fees(operation, FEES)
+    else:
+        with pytest.raises(BadRequest, match=f"^{says}"):
+            check_fees(operation, FEES)
+
+
+def test_the_most_that_a_sponsored_operation_costs():
+    """EntryPoint v0.6, ``_getRequiredPrefund``: verification counts three times."""
+    assert most_cost(OPERATION) == (1 + 3 * 10 + 100) * 200
+
+
+def test_a_budget_is_a_users_and_a_days():
+    now = 10.5 * limits.DAY_S
+    budget = Budget(100, lambda: now)
+    budget.spend("alice", 60)
+    budget.spend("alice", 40)
+    with pytest.raises(BudgetSpent, match="up to 1 wei, and 0 of 100 wei a day") as refused:
+        budget.spend("alice", 1)
+    assert refused.value.wait_s == limits.DAY_S // 2
+    budget.spend("bob", 100)
+    now += limits.DAY_S / 2
+    budget.spend("alice", 100)
+    now -= limits.DAY_S  # a clock that steps back gives nothing
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 1)
+
+
+def test_what_is_given_back_can_be_spent_again():
+    now = 10.5 * limits.DAY_S
+    budget = Budget(100, lambda: now)
+    budget.spend("alice", 100)
+    budget.give_back("alice", 60)
+    budget.spend("alice", 60)
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 1)
+    now += limits.DAY_S
+    budget.give_back("alice", 60)  # of yesterday
+    with pytest.raises(BudgetSpent):
+        budget.spend("alice", 101)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"success": False, "logs": ()}, {"gas_used": 5_000_000}],
+    ids=["a transaction that fails", "an operation that pays too little"],
+)
+def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_plain_owner):
+    """What is lost stays taken; an operation that pays for its transaction costs nothing."""
+    service = setup.embedded(rng=SeededRng("a bundler's losses"))
+    client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
+
+    def operation():
+        return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), owner.sign)
+
+    assert operation()["status"] == "included"
+    monkeypatch.setattr(service._risk, "wei", 6 * 10**14)
+    for _ in range(3):  # each may cost most of it, and is paid back when the next one is sent
+        assert operation()["status"] == "included"
+    receipt = service.chain.receipt
+    monkeypatch.setattr(service.chain, "receipt", lambda h: replace(receipt(h), **change))
+    with pytest.raises(Exception, match=r"bundler: it would cost up to \d+ wei, and -?\d+ of 6"):
+        operation()
+
+
+def test_a_long_signature_is_paid_for(embedded, new_plain_owner):
+    """No hash binds a signature: what the gas step has priced, send must not exceed."""
+    flow = embedded.until_send(new_plain_owner("who signs at length"), to=SOMEBODY, sponsored=True)
+    body = flow._body()
+    for size in (3_000, 65_536):
+        with pytest.raises(BadRequest, match="pre_verification_gas: below"):
+            embedded.service.answer(Endpoint.SEND, {**body, "signature": "0x" + "ff" * size})
+    embedded.service.answer(Endpoint.SEND, body)
+
+
+@pytest.mark.parametrize(("byte", "least"), [("00", 10), ("ff", 40)])
+def test_calldata_costs_what_the_chain_asks_for_it_at_least(byte, least):
+    """EIP-7623: 10 gas a token, of which a byte is one or four, beside the transaction's 21,000."""
+    size = 65_536
+    priced = gas.pre_verification_gas(replace(OPERATION, call_data=bytes.fromhex(byte * size)))
+    assert priced >= 21_000 + least * size
+    assert gas.pre_verification_gas(OPERATION) < 60_000
+
+
+def test_one_user_pushes_out_nobody_elses_operations(monkeypatch):
+    known = KnownOperations()
+    known.put("alice", b"a", OPERATION)
+    for n in range(2 * limits.REMEMBERED_OF_USER):
+        known.put("mallory", n.to_bytes(2, "big"), OPERATION)
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER
+    assert known.get("alice", b"a") is not None
+    monkeypatch.setattr(limits, "REMEMBERED", limits.REMEMBERED_OF_USER + 1)
+    for n in range(10):  # beyond the bound over all, whoever has most makes room
+        known.put(f"user {n}", b"x", OPERATION)
+    assert all(known.get(f"user {n}", b"x") for n in range(10))
+    assert known.get("alice", b"a") is not None
+    assert len(list(known.of("mallory"))) == limits.REMEMBERED_OF_USER - 10
+
+
+def test_another_users_operation_is_neither_shown_nor_sent(embedded, new_plain_owner):
+    """Sender and nonce are the same: for its user that is a 409 with the differences."""
+    owner = new_plain_owner("of alice")
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    wire = flow.operation.to_request(signed=False)
+    altered = {**wire, "call_data": "0x"}
+    with pytest.raises(Inconsistent, match="call_data"):
+        embedded.service.answer(Endpoint.DIGEST, altered)
+    for endpoint, request in (
+        (Endpoint.DIGEST, altered),
+        (Endpoint.DIGEST, wire),
+        (Endpoint.SEND, {**wire, "signature": "0x" + "11" * 65}),
+        (Endpoint.RECEIPT, {"result": flow.result}),
+    ):
+        with pytest.raises(UnknownOperation) as refused:
+            embedded.service.answer(endpoint, request, "mallory")
+        assert wire["call_data"][2:] not in str(refused.value)
+    assert embedded.client.run(flow, owner.sign)["status"] == "included"

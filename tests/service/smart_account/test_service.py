@@ -1,0 +1,402 @@
+"""What the service answers, and what it refuses; a refusal changes nothing."""
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+from eth_account.typed_transactions import TypedTransaction
+from hexbytes import HexBytes
+
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.service.smart_account import contracts, errors, gas, setup, transactions
+from mpcsim.service.smart_account.chain import Fees
+from mpcsim.service.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account.embedded import EmbeddedChain
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.fields import FIELDS, GAS, SIGNED, supplied_by
+from mpcsim.service.smart_account.operation import UserOperation, personal_hash
+from mpcsim.service.smart_account.service import SmartAccountService
+
+ETHER = 10**18
+SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
+
+
+@pytest.fixture
+def new_owner(new_plain_owner):
+    """The service does not see how a signature is made."""
+    return new_plain_owner
+
+
+def transfer(to, amount):
+    return contracts.token().abi.call("transfer", to, amount)
+
+
+def ask(on, endpoint, **request):
+    return on.service.answer(endpoint, request)
+
+
+def drafted(on, owner, **wish):
+    """A flow before its gas step, and what that step takes."""
+    flow = on.client.begin(owner.address, **{"to": on.stranger(), **wish})
+    while "call_data" not in flow.fields:
+        on.client.step(flow, owner.sign)
+    return flow._body()
+
+
+# --- what each endpoint answers ------------------------------------------------------------------
+
+
+def test_info_is_address_nonce_and_init_calldata_in_one(embedded, owner):
+    on, account = embedded, embedded.account(owner)
+    info = ask(on, Endpoint.INFO, address=owner.address)
+    assert info == {
+        **ask(on, Endpoint.ADDRESS, address=owner.address.lower()),
+        **ask(on, Endpoint.NONCE, address=owner.address),
+        **ask(on, Endpoint.INIT, owner=owner.address),
+    }
+    assert info["sender"] == account
+    assert info["nonce"] == "0x0"
+    factory = on.service.deployment.factory
+    create = contracts.account_factory().abi.call("createAccount", owner.address, 0)
+    assert info["init_code"] == factory.lower() + create.hex()
+
+    on.run(owner, to=on.stranger(), sponsored=True)
+
+    later = {"sender": account, "nonce": "0x1", "init_code": "0x"}
+    assert ask(on, Endpoint.INFO, address=owner.address) == later
+    assert ask(on, Endpoint.INIT, owner=owner.address) == {"init_code": "0x"}
+
+
+def test_pre_verification_gas_by_the_usual_formula(embedded, owner):
+    """Counted by hand for an operation whose encoding is easy to see."""
+    operation = UserOperation(SOMEBODY, 0, b"", b"", 0, 0, 0, 0, 0)
+    # One offset and eleven words of head; a length for each of the three empty byte fields; the
+    # signature's length and three words. Not zero: the offsets (0x20, 0x160, 0x180, 0x1a0, 0x1c0:
+    # 1 + 4 * 2, but 0x180's and its like have both bytes set), the 20 of the sender, 21000's two,
+    # the signature's length and its 65.
+    words = 1 + 11 + 3 + 1 + 3
+    nonzero = 1 + 4 * 2 + 20 + 2 + 1 + 65
+    calldata = 16 * nonzero + 4 * (32 * words - nonzero)
+    assert gas.pre_verification_gas(operation) == 21_000 + 18_300 + 4 * words + calldata
+
+
+def test_the_callers_own_gas_values_are_kept(on, owner):
+    body = drafted(on, owner)
+    found = ask(on, Endpoint.SPONSOR, **body)
+    more = zip(GAS, (1, 2, 300, 4, 5), strict=True)
+    own = {name: int(found[FIELDS[name].camel], 16) + by for name, by in more}
+    reply = ask(on, Endpoint.SPONSOR, **body, **own)
+    assert {FIELDS[name].camel: hex(value) for name, value in own.items()}.items() <= reply.items()
+
+
+# --- consistency ---------------------------------------------------------------------------------
+
+
+def other_value(name):
+    match FIELDS[name].abi_type:
+        case "address":
+            return SOMEBODY
+        case "bytes":
+            return "0x" + "11" * 30
+    return 12345
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_a_digest_over_other_data_than_the_gas_steps_is_refused(embedded, owner, name, sponsored):
+    flow = embedded.client.begin(owner.address, to=SOMEBODY, sponsored=sponsored)
+    while flow.result is None:
+        embedded.client.step(flow, owner.sign)
+    body = {"paymaster_and_data": "0x", **flow._body(), name: other_value(name)}
+    with pytest.raises(errors.Inconsistent) as refused:
+        ask(embedded, Endpoint.DIGEST, **body)
+    theirs = flow._body().get(name, "0x")
+    mine = other_value(name)
+    assert str(refused.value).startswith(f"{name}: {hex(mine) if mine == 12345 else mine} in the ")
+    assert theirs[:34] in str(refused.value)
+    assert str(refused.value).endswith("in the gas step")
+
+
+@pytest.mark.few(8)
+@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_sending_other_data_than_the_digests_is_refused(embedded, owner, name, sponsored):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=sponsored)
+    before = embedded.state(flow.operation.sender)
+    body = {**flow._body(), name: other_value(name)}
+    with pytest.raises(errors.Inconsistent, match=f"^{name}: .* in send, .* in the digest query$"):
+        ask(embedded, Endpoint.SEND, **body)
+    assert embedded.state(flow.operation.sender) == before
+
+
+def test_paymaster_data_must_not_appear_from_nowhere(embedded, owner):
+    """Sponsored and unsponsored answers for one operation do not mix."""
+    body = drafted(embedded, owner)
+    plain, sponsored = (ask(embedded, e, **body) for e in (Endpoint.GAS, Endpoint.SPONSOR))
+    fields = {**body, **{FIELDS[n].name: plain[FIELDS[n].camel] for n in gas_names()}}
+    data = sponsored["paymasterAndData"]
+    with pytest.raises(errors.Inconsistent, match="paymaster_and_data: 0x"):
+        ask(embedded, Endpoint.DIGEST, **fields, paymaster_and_data=data)
+    assert ask(embedded, Endpoint.DIGEST, **fields) == {"digest": plain["result"]}
+
+
+def gas_names():
+    return [entry.name for entry in supplied_by(Endpoint.GAS)]
+
+
+def test_a_digest_needs_a_gas_step_and_sending_a_digest(embedded, owner, new_owner):
+    body = {**drafted(embedded, owner), **dict.fromkeys(gas_names(), 1), "nonce": 7}
+    with pytest.raises(errors.UnknownOperation, match=r"no gas step has answered .* nonce 0x7"):
+        ask(embedded, Endpoint.DIGEST, **body)
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    fresh = ask(embedded, Endpoint.GAS, **drafted(embedded, owner))
+    assert fresh["result"] != flow.result
+    other = new_owner("who asks for no digest")
+    body = drafted(embedded, other)
+    reply = ask(embedded, Endpoint.GAS, **body)
+    full = {**body, **{name: reply[FIELDS[name].camel] for name in gas_names()}}
+    with pytest.raises(errors.UnknownOperation, match="no digest was queried for sender 0x"):
+        ask(embedded, Endpoint.SEND, **full, signature="0x" + "11" * 65)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+MALFORMED = [
+    (Endpoint.INFO, {"address": "0x12"}, "address: not an address"),
+    (Endpoint.ADDRESS, {"address": SOMEBODY + "00"}, "address: not an address"),
+    (Endpoint.NONCE, {"address": SOMEBODY.replace("aA", "Aa")}, "address: not an address"),
+    (Endpoint.INIT, {}, "owner: missing"),
+    (Endpoint.INIT, {"owner": 5}, "owner: not an address"),
+    (Endpoint.INIT, {"owner": SOMEBODY, "tip": 1, "salt": 1}, "salt: unknown field"),
+    (Endpoint.EXECUTE, {"value": 0, "data": "0x"}, "to: missing"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "data": "0x"}, "value: missing"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": -1}, "value: outside"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1 << 256}, "value: outside"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 1.5}, "value: not a whole number"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": "0x1"}, "data: an odd number"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "data": None}, "data: not 0x hex"),
+    (Endpoint.EXECUTE, {"to": SOMEBODY, "value": 0, "gas": 1}, "gas: unknown field"),
+    (Endpoint.GAS, {}, "sender: missing"),
+    (Endpoint.SPONSOR, {"sender": SOMEBODY}, "nonce: missing"),
+    (Endpoint.DIGEST, {"sender": SOMEBODY, "nonce": 0, "call_data": "0x"}, "call_gas_limit: miss"),
+    (Endpoint.SEND, {"sender": SOMEBODY}, "nonce: missing"),
+    (Endpoint.RECEIPT, {"result": "0x12"}, "result: not 32 bytes"),
+    (Endpoint.RECEIPT, {"result": "zz"}, "result: not 0x hex"),
+]
+
+
+@pytest.mark.parametrize(("endpoint", "request_", "says"), MALFORMED)
+def test_malformed_requests(embedded, endpoint, request_, says):
+    with pytest.raises(errors.BadRequest, match=f"^{says}"):
+        ask(embedded, endpoint, **request_)
+
+
+def gas_refusals(on, owner, new_owner):
+    """Request, kind and text of what the gas step refuses, for an account not yet deployed."""
+    body, reverts = drafted(on, owner), "call_data: the call reverts"
+    execute = partial(contracts.account().abi.call, "execute")
+    too_much = execute(on.token, 0, transfer(SOMEBODY, 10**30))
+    unknown = execute(on.service.deployment.entry_point, 1, b"\1" * 4)
+    refused = [
+        ("nonce", 1, "AA25 invalid account nonce"),
+        ("init_code", "0x", "AA20 account not deployed"),
+        ("init_code", body["init_code"][:42] + "12345678", "AA13 initCode failed or OOG"),
+        (
+            "sender",
+            on.account(new_owner("nobody in particular")),
+            "AA14 initCode must return sender",
+        ),
+        ("call_data", "0x12345678", reverts),
+        ("call_data", "0x" + too_much.hex(), f"{reverts}: ERC20: transfer amount exceeds balance"),
+        ("call_data", "0x" + execute(SOMEBODY, 10**30, b"").hex(), reverts),
+        ("call_data", "0x" + unknown.hex(), reverts),
+        ("verification_gas_limit", 1000, "verification_gas_limit: too low: "),
+    ]
+    bounds = {
+        "verification_gas_limit": {"above": [10**9]},
+        "call_gas_limit": {"above": [10**9], "below": [10]},
+        "pre_verification_gas": {"above": [10**6, 3 * 10**11], "below": [10]},
+        "max_fee_per_gas": {"above": [10**12], "below": [0]},
+        "max_priority_fee_per_gas": {"above": [10**15], "below": [0]},
+        "signature": {"unknown field": ["0x"]},
+    }
+    for name, value, says in refused:
+        yield {**body, name: value}, errors.Refused, says
+    for name, values in bounds.items():
+        for says, wrong in values.items():
+            for value in wrong:
+                yield {**body, name: value}, errors.BadRequest, f"{name}: {says}"
+
+
+@pytest.mark.parametrize("endpoint", [Endpoint.GAS, Endpoint.SPONSOR])
+def test_what_the_gas_step_refuses(on, owner, new_owner, endpoint):
+    before = on.state(on.account(owner))
+    for body, kind, says in gas_refusals(on, owner, new_owner):
+        with pytest.raises(kind, match=f"^({says})"):
+            ask(on, endpoint, **body)
+    assert on.state(on.account(owner)) == before
+
+
+def test_paymaster_data_is_for_the_sponsor_to_make(embedded, owner):
+    body = {**drafted(embedded, owner), "paymaster_and_data": "0x"}
+    with pytest.raises(errors.BadRequest, match=r"^paymaster_and_data: unknown field"):
+        ask(embedded, Endpoint.SPONSOR, **body)
+    nobody = {**body, "paymaster_and_data": SOMEBODY}
+    with pytest.raises(errors.Refused, match="AA30 paymaster not deployed"):
+        ask(embedded, Endpoint.GAS, **nobody)
+
+
+def test_a_deployed_account_takes_no_init_code(on, owner):
+    body = drafted(on, owner)
+    on.run(owner, to=on.stranger(), sponsored=True)
+    with pytest.raises(errors.Refused, match="AA10 sender already constructed"):
+        ask(on, Endpoint.GAS, **{**body, "nonce": 1})
+
+
+def test_an_account_that_cannot_pay_is_refused(on, owner):
+    flow = on.until_send(owner, to=on.stranger())
+    account = flow.operation.sender
+    before = on.state(account)
+    with pytest.raises(RequestRefused, match="AA21 didn't pay prefund"):
+        on.client.run(flow, owner.sign)
+    assert on.state(account) == before
+    assert on.chain.code(account) == b""
+
+    on.fund(account)
+    assert on.client.run(flow, owner.sign)["status"] == "included"
+
+
+def test_what_is_left_after_the_prefund_must_do_for_the_call(on, owner):
+    account = on.account(owner)
+    on.fund(account)
+    flow = on.until_send(owner, to=on.stranger(), value=ETHER)
+    before = on.state(account)
+    with pytest.raises(RequestRefused, match="call_data: the call reverts"):
+        on.client.run(flow, owner.sign)
+    assert on.state(account) == before
+
+
+@pytest.mark.parametrize(
+    ("signature", "says"),
+    [
+        (b"", "AA23 reverted: ECDSA: invalid signature length"),
+        (b"\x11" * 64, "AA23 reverted: ECDSA: invalid signature length"),
+        (b"\xff" * 65, "AA23 reverted: ECDSA: invalid signature 's' value"),
+        (bytes(65), "AA23 reverted: ECDSA: invalid signature"),
+    ],
+)
+def test_malformed_signatures_are_refused_by_the_account(embedded, owner, signature, says):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    body = {**flow._body(), "signature": "0x" + signature.hex()}
+    with pytest.raises(errors.Refused, match=says):
+        ask(embedded, Endpoint.SEND, **body)
+
+
+def test_sending_twice_is_refused(on, owner):
+    flow = on.until_send(owner, to=on.stranger(), sponsored=True)
+    body = flow._body()
+    on.client.run(flow, owner.sign)
+    before = on.state(flow.operation.sender)
+    with pytest.raises(errors.Refused, match=r"AA10|AA25"):
+        ask(on, Endpoint.SEND, **body)
+    assert on.state(flow.operation.sender) == before
+    assert ask(on, Endpoint.RECEIPT, result=flow.result)["status"] == "included"
+
+
+def test_a_sponsorship_expires(owner):
+    now = [1_800_000_000.0]
+    service = setup.embedded(rng=SeededRng("expiry"), clock=lambda: now[0])
+    now[0] += 100
+    assert service.chain.timestamp() == now[0]
+    body = sponsored_by(service, owner)
+    now[0] += 3601
+    with pytest.raises(errors.Refused, match="AA32 paymaster expired or not due"):
+        service.answer(Endpoint.SEND, body)
+    now[0] -= 3600
+    with pytest.raises(errors.Refused, match="AA24"):
+        service.answer(Endpoint.SEND, {**body, "signature": "0x" + owner.sign(b"1" * 32).hex()})
+    service.answer(Endpoint.SEND, body)
+
+
+def sponsored_by(service, owner):
+    """A signed operation of ``owner``, sponsored by ``service``, as send takes it."""
+    client = SmartAccountClient(ServiceTransport(service))
+    flow = client.begin(owner.address, to=SOMEBODY, sponsored=True)
+    while "signature" not in flow.fields:
+        client.step(flow, owner.sign)
+    return flow._body()
+
+
+def test_a_paymaster_without_deposit_is_refused(owner):
+    bundler, sponsor = (setup.account(SeededRng(name).bytes(32)) for name in ("b", "s"))
+    chain = EmbeddedChain({bundler.address: 10**24})
+    service = SmartAccountService(chain, bundler, sponsor, deposit=10**8)
+    body = sponsored_by(service, owner)
+    with pytest.raises(errors.Refused, match="AA31 paymaster deposit too low"):
+        service.answer(Endpoint.SEND, body)
+
+
+def test_another_signers_sponsorship_is_refused_by_the_paymaster(embedded, owner):
+    """Data of the right form, signed by somebody else."""
+    body = drafted(embedded, owner)
+    data = ask(embedded, Endpoint.SPONSOR, **body)["paymasterAndData"]
+    false = data[:-130] + setup.account(b"\7" * 32).unsafe_sign_hash(b"\1" * 32).signature.hex()
+    priced = ask(embedded, Endpoint.GAS, **body, paymaster_and_data=false)
+    full = {**body, **{name: priced[FIELDS[name].camel] for name in gas_names()}}
+    full["paymaster_and_data"] = false
+    operation = UserOperation.from_request(full, signed=False)
+    ask(embedded, Endpoint.DIGEST, **full)
+    entry_point = embedded.service.deployment.entry_point
+    digest = operation.hash(entry_point, embedded.chain.chain_id)
+    signature = owner.sign(personal_hash(digest))
+    with pytest.raises(errors.Refused, match="AA34 signature error"):
+        ask(embedded, Endpoint.SEND, **full, signature="0x" + signature.hex())
+
+
+def test_a_base_fee_that_has_outgrown_the_offer_is_refused(embedded, owner, monkeypatch):
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    monkeypatch.setattr(embedded.chain, "fees", lambda: Fees(10**12, 1))
+    with pytest.raises(errors.BadRequest, match=r"^max_fee_per_gas: below 1250000000001, what the"):
+        ask(embedded, Endpoint.SEND, **flow._body())
+
+
+def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner, monkeypatch):
+    sent = []
+    flow = embedded.until_send(owner, to=SOMEBODY, sponsored=True)
+    offered = flow.operation.max_fee_per_gas, flow.operation.max_priority_fee_per_gas
+    now = Fees((offered[0] - offered[1]) * 3 // 4, offered[1])
+    assert now.maximum > offered[0]
+    monkeypatch.setattr(embedded.chain, "fees", lambda: now)
+    monkeypatch.setattr(embedded.chain, "send_raw", lambda raw, _: sent.append(raw) or bytes(32))
+    ask(embedded, Endpoint.SEND, **flow._body())
+    paid = TypedTransaction.from_bytes(HexBytes(sent[0])).as_dict()
+    assert (paid["maxFeePerGas"], paid["maxPriorityFeePerGas"]) == offered
+
+
+# --- several at a time ---------------------------------------------------------------------------
+
+
+def test_an_operation_is_sent_once_however_often_at_once(on, owner):
+    fields = on.until_send(owner, to=SOMEBODY, sponsored=True)._body()
+    before = on.chain.transaction_count(on.service.bundler.address)
+
+    def send(_):
+        try:
+            return ask(on, Endpoint.SEND, **fields)["user_op_hash"]
+        except (errors.Inconsistent, errors.Refused) as refused:
+            return type(refused)
+
+    with ThreadPoolExecutor(4) as pool:
+        sent = list(pool.map(send, range(4)))
+    assert len([answer for answer in sent if isinstance(answer, str)]) == 1, sent
+    assert on.chain.transaction_count(on.service.bundler.address) == before + 1
+
+
+def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
+    monkeypatch.setattr(transactions, "TURN_S", 0.05)
+    with embedded.service.bundler.turn(), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(embedded.service.bundler.pay, SOMEBODY, 1)
+        with pytest.raises(errors.ChainTimeout, match="other transactions are still waiting"):
+            waiting.result(30)
+        embedded.service.bundler.pay(SOMEBODY, 1)

@@ -1,0 +1,62 @@
+"""Tables of operations, balances and receipts."""
+
+import pytest
+
+from mpcsim.service.smart_account import tables
+from mpcsim.service.smart_account.tables import Balance, ether
+
+ETHER = 10**18
+
+
+@pytest.fixture
+def owner(request, new_plain_owner):
+    return new_plain_owner(request.node.name)
+
+
+def rows(view):
+    return {row[0]: row[1:] for row in view.rows}
+
+
+@pytest.mark.parametrize(
+    ("wei", "text"),
+    [
+        (0, "0"),
+        (1, "0.000000000000000001"),
+        (ETHER, "1"),
+        (-ETHER // 10, "-0.1"),
+        (12 * ETHER + ETHER // 4, "12.25"),
+    ],
+)
+def test_ether_shows_every_digit_that_counts(wei, text):
+    assert ether(wei) == text
+
+
+def test_balances_are_the_chains(embedded, owner):
+    account, friend = embedded.account(owner), embedded.stranger()
+    embedded.fund(account)
+    embedded.mint(account, 9)
+    who = {"account": account, "friend": friend}
+    before = tables.balances(embedded.service, who, embedded.token)
+    assert before == {"account": Balance(ETHER, 0, 9), "friend": Balance(0, 0, 0)}
+    flow = embedded.run(owner, to=friend, value=4 * ETHER // 10)
+    after = tables.balances(embedded.service, who, embedded.token)
+    cost = int(flow.receipt["actual_gas_cost"], 16)
+    assert after["account"].coin + after["account"].deposit == 6 * ETHER // 10 - cost
+    lines = [row[:2] + row[4:] for row in tables.balances_view(before, after).rows]
+    assert ("friend", "coin (ETH)", "+0.4") in lines
+    assert ("account", "tokens (units)", "=") in lines
+    assert not [line for line in lines if line[:2] == ("friend", "tokens (units)")]
+
+
+@pytest.mark.parametrize("sponsored", [False, True])
+def test_a_receipt(embedded, owner, sponsored):
+    embedded.fund(embedded.account(owner))
+    flow = embedded.run(owner, to=embedded.stranger(), sponsored=sponsored)
+    found = rows(tables.receipt_view(flow))
+    assert found["status"] == ("included",)
+    assert found["userOpHash"] == (flow.user_op_hash,)
+    assert found["gas charged"] == (f"{int(flow.receipt['actual_gas_used'], 16):,}",)
+    paymaster = embedded.service.deployment.paymaster
+    assert found["paid by"] == (f"paymaster {paymaster}" if sponsored else "the account itself",)
+    flow.receipt.update(status="failed", reason="ERC20: no")
+    assert rows(tables.receipt_view(flow))["reason"] == ("ERC20: no",)

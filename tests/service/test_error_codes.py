@@ -1,0 +1,52 @@
+"""Codes of errors: the list that others rely on, and what stands for an unknown one."""
+
+import pytest
+
+from mpcsim.service.error_codes import Code, header_schemas, of_framework, of_status, table, told
+
+PUBLISHED = {
+    *("bad-request", "unsupported", "unauthorized", "not-found", "key-exists", "key-changed"),
+    *("conflict", "busy", "limited", "idempotency-key-used", "in-force", "suspended"),
+    *("session-gone", "aborted", "outcome-unknown", "upstream-down", "upstream-late", "disk-full"),
+    *("store-failed", "stores-apart", "restored", "untrusted-node", "not-configured", "reverted"),
+    "internal",
+}
+"""Somebody's program knows these: there may be more one day, and none goes."""
+
+
+def test_none_goes_or_gets_another_name():
+    assert {code.value for code in Code} >= PUBLISHED
+    assert len(Code) == len({code.value for code in Code})
+
+
+@pytest.mark.parametrize("of", ["node", "gateway"])
+def test_the_table_has_all_that_an_interface_answers(of):
+    head, rule, *lines = table(of).splitlines()
+    assert head.count("|") == rule.count("|") == 5
+    said = [line.split("|")[1].strip(" `") for line in lines]
+    assert said == header_schemas(of)["X-Error-Code"]["schema"]["enum"]
+    assert {"busy", "internal", "suspended"} < set(said)
+    assert ("in-force" in said, "reverted" in said) == ((of == "gateway"),) * 2
+    assert all(len(line.split("|")[3]) > 10 for line in lines)
+
+
+def test_whoever_may_retry_is_told_when():
+    for code in Code:
+        assert ("`Retry-After`" in code.retry) == (code.wait_s is not None), code
+        assert code.headers().get("Retry-After") == (code.wait_s and str(code.wait_s))
+        assert code.headers(7) == {"X-Error-Code": code.value, "Retry-After": "7"}
+
+
+def test_by_the_status():
+    assert of_status(404) is Code.NOT_FOUND
+    assert of_framework(404) is Code.UNSUPPORTED
+    for status in (405, 413, 415, 431, 501, 505):
+        assert of_status(status) is of_framework(status) is Code.UNSUPPORTED
+    assert of_status(418) is Code.BAD_REQUEST
+    assert of_status(302) is of_status(507) is Code.INTERNAL
+
+
+@pytest.mark.parametrize("text", [None, 7, "", "BUSY", "later", ["busy"], {}])
+def test_an_unknown_code_is_that_of_the_status(text):
+    assert told(text, 503) is Code.UPSTREAM_DOWN
+    assert told("busy", 503) is Code.BUSY
