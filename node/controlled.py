@@ -1,4 +1,6 @@
-"""``python -m node.controlled``: the node as a process that takes switches (``mpcsim.service.fault_injection``).
+"""``python -m node.controlled``: the node as a process that takes switches.
+
+They are those of ``mpcsim.service.fault_injection``.
 
 ``mpcsim serve --control`` starts it, and says over its standard input what to switch.
 """

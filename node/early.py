@@ -1,7 +1,7 @@
 """Sessions whose first message travels with the request that opens the vault.
 
-A signer's first message takes no key share (``mpcsim.protocols.engine.early``), so that no round trip goes
-by for the vault alone.
+A signer's first message takes no key share (``mpcsim.protocols.engine.early``), so that no round
+trip goes by for the vault alone.
 """
 
 from __future__ import annotations

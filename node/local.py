@@ -146,7 +146,7 @@ class LocalService:
             cost: of Argon2id, for new vaults.
             settings: of the node.
             nodes: REST nodes behind which the gateway is; ``answer`` says which one is asked.
-            options: further ones of ``mpcsim.service.operations.GatewayOptions``, such as ``queue``,
+            options: further ones of ``mpcsim.service.operations.GatewayOptions``: ``queue``,
                 ``token_lifetime_s``, ``link_timeout_s``, ``listener``, ``log``.
 
         Raises:

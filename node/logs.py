@@ -1,4 +1,4 @@
-"""One line a request, on standard output, without secrets (``mpcsim.service.rpc.logs`` has the formats).
+"""One line a request, on standard output, without secrets; formats: ``mpcsim.service.rpc.logs``.
 
 A line holds what the node itself decided: method, path without query, status, latency, user id,
 its own error text. Of an unhandled exception it shows types and source lines alone.

@@ -1,9 +1,10 @@
 """Presignatures: made ahead for a key, kept by the caller, used once each.
 
 The caller's part of each is sealed under the share's key. The MPC node that signs has the other
-part, and the other MPC node knows that it may still be used (``mpcsim.service.mpc_node.presignatures``):
-only with that one's half of the vault can a signature be finished. What was used, or may have been,
-is gone; and so is all of it when an MPC node is started anew, or the key is recovered or suspended.
+part, and the other MPC node knows that it may still be used
+(``mpcsim.service.mpc_node.presignatures``): only with that one's half of the vault can a signature
+be finished. What was used, or may have been, is gone; and so is all of it when an MPC node is
+started anew, or the key is recovered or suspended.
 """
 
 from __future__ import annotations

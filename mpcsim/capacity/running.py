@@ -136,8 +136,8 @@ def check_options(deployment: Model, workload: Workload) -> None:
     """Refuse options that a run under load would take and ignore.
 
     Services keep their connections open, so nothing of a handshake takes time; each process has as
-    many of them as ``mpcsim.service.rpc`` gives it; the gateway stores messages and forwards them. In a
-    closed loop each user calls when it has its answer, so that none calls more often.
+    many of them as ``mpcsim.service.rpc`` gives it; the gateway stores messages and forwards them.
+    In a closed loop each user calls when it has its answer, so that none calls more often.
 
     Raises:
         UsageError: an option has no effect; says which.

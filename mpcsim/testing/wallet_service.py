@@ -44,7 +44,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class WalletService(Control):
-    """A service that runs, with its switches (``mpcsim.service.fault_injection.client``) as methods."""
+    """A service that runs; its switches (``mpcsim.service.fault_injection.client``) are methods."""
 
     address: str
     """Of the node."""

@@ -1,10 +1,10 @@
 """The real service under several loads on this machine, and the costs that follow.
 
 Three services run side by side, one of them at a time under load: as it is, which gives the
-processor time of each part for each call; with meters (``mpcsim.service.rpc.meter``), which tell how it is
-divided among messages; and with meters that look for curve arithmetic. Loads take turns in short
-measurements, again and again, so that what else the machine does meets all of them alike; and all
-times are in units of the machine's own speed, from a piece of Python before and after each.
+processor time of each part for each call; with meters (``mpcsim.service.rpc.meter``), which tell
+how it is divided among messages; and with meters that look for curve arithmetic. Loads take turns
+in short measurements, again and again, so that what else the machine does meets all of them alike;
+and all times are in units of the machine's own speed, from a piece of Python before and after each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From what the servers' meters wrote (``mpcsim.service.rpc.meter``) to what handling each message costs.
+"""Costs of handling each message, from what the servers' ``mpcsim.service.rpc.meter`` wrote.
 
 Requests of one call have the same id in all processes. So the n-th request with it at the gateway
 is the graph's n-th from node to gateway, and so on.

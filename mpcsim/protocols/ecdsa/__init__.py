@@ -4,10 +4,11 @@ Ideal functionality: t or more holders of a key that agree on a message hash get
 signature; fewer get nothing, and a cheater can only make the run abort. With a path, it is a
 signature of the child key there (BIP 32, not hardened), of which nobody needs shares.
 
-The product of nonce inverse and key is computed through pairwise multiplications (``mpcsim.crypto.mta``;
-the scheme is a seam), each tied to the committed nonce share and the published key share by the
-Gamma checks; any inconsistency in them is caught before a signature share leaves the party. What
-remains (psi, and the shares themselves) the verification of the signature catches.
+The product of nonce inverse and key is computed through pairwise multiplications
+(``mpcsim.crypto.mta``; the scheme is a seam), each tied to the committed nonce share and the
+published key share by the Gamma checks; any inconsistency in them is caught before a signature
+share leaves the party. What remains (psi, and the shares themselves) the verification of the
+signature catches.
 
 Assumptions: those of the multiplication scheme; the key shares and pairwise state come from
 ``dkg`` or ``reshare`` of one and the same epoch (checked first).

@@ -51,8 +51,8 @@ class Switched:
 
 @dataclass(frozen=True)
 class Control:
-    """The switches of a service (``mpcsim.service.fault_injection.table``). Every method raises ``UsageError`` for
-    what makes no sense, and ``NotInForce`` if a process does not do it."""
+    """The switches of a service (``mpcsim.service.fault_injection.table``). Every method raises
+    ``UsageError`` for what makes no sense, and ``NotInForce`` if a process does not do it."""
 
     throw: Throw = field(repr=False)
     """From a switch's name and what it is told to what it answers."""

@@ -57,8 +57,8 @@ _TAGS: Final = {
     ),
     INTERNAL: (
         "What a REST node says to the gateway. Not for callers: bodies are binary "
-        "(`mpcsim.service.rpc.wire`), messages in them are sealed for MPC nodes, and they change with the "
-        "node. A token for one key counts here, too."
+        "(`mpcsim.service.rpc.wire`), messages in them are sealed for MPC nodes, and they change "
+        "with the node. A token for one key counts here, too."
     ),
 }
 

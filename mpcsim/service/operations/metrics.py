@@ -1,4 +1,4 @@
-"""What can be seen of a gateway, or of an MPC node, that is about to serve (``mpcsim.service.metrics``)."""
+"""Metrics (``mpcsim.service.metrics``) of a gateway, or an MPC node, that is about to serve."""
 
 from __future__ import annotations
 

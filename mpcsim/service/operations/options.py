@@ -42,7 +42,8 @@ class GatewayOptions:
     """Carries messages over the links in place of network, faults and seed."""
     forwarding: str | None = None
     """What the gateway does with the messages of a signature: ``store`` them and forward them once
-    they are whole, or ``stream``: forward what it has of one (``mpcsim.service.gateway.streaming``). None:
+    they are whole, or ``stream``: forward what it has of one
+    (``mpcsim.service.gateway.streaming``). None:
     as the network in force has it (``Connection.forwarding``), and without one ``store``."""
     queue: int = 0
     """Signing requests that may wait for one key; 0 refuses a second one at once."""

@@ -1,9 +1,9 @@
 """When a process ends: as soon as it is told to, and never later than whoever started it.
 
-``python -m mpcsim.service.process.lifetime MODULE ARGUMENT...`` runs a module that ends with its standard input,
-and ``python -m mpcsim.service.process.lifetime --program NICE BYTES COMMAND...`` any other program. Whoever starts
-it holds the other end of that pipe; the operating system closes it when the holder is gone, however
-it went.
+``python -m mpcsim.service.process.lifetime MODULE ARGUMENT...`` runs a module that ends with its
+standard input, and ``python -m mpcsim.service.process.lifetime --program NICE BYTES COMMAND...``
+any other program. Whoever starts it holds the other end of that pipe; the operating system closes
+it when the holder is gone, however it went.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every request of a node is one POST to ``/mpc/v1/<verb>`` with the caller's bearer token (none for
 ``suspend``); an MPC node is shown a grant instead (``grants``). ``messages`` are envelopes of the
-protocols (``mpcsim.protocols.engine.envelope``) as they are: each names its session, its sender and its
-receiver, and is sealed end to end where the protocol says so; what an MPC node does not seal it
+protocols (``mpcsim.protocols.engine.envelope``) as they are: each names its session, its sender and
+its receiver, and is sealed end to end where the protocol says so; what an MPC node does not seal it
 signs (``mail``).
 """
 

@@ -1,7 +1,7 @@
 """The compiled contracts, read from the installed npm package, and their ABIs.
 
-``python -m mpcsim.service.smart_account.install`` puts the package into the Python environment; nothing
-of it is part of this one.
+``python -m mpcsim.service.smart_account.install`` puts the package into the Python environment;
+nothing of it is part of this one.
 """
 
 from __future__ import annotations

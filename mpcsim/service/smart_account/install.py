@@ -1,4 +1,4 @@
-"""Install the npm packages of the smart-account flow: ``python -m mpcsim.service.smart_account.install``.
+"""Install the npm packages of smart accounts: ``python -m mpcsim.service.smart_account.install``.
 
 They go below the Python environment's own folder, pinned by hash in ``npm/package-lock.json``. The
 machine's npm fetches them, since it is set up for the machine's network; where there is none, or it

@@ -18,19 +18,19 @@ Who may ask (``use``): the ``secret_store`` has a key beside each half that auth
 to its MPC node, which derives the same key from its own share of this epoch. An MPC node opens a
 half, and begins to sign, only for a request with such a proof: over verb, key, user, reply key,
 signer, session, message, path, the client's first messages, what presignatures are made or used,
-and the node's present start. It is checked
-before anything is opened or begun; a wrong one is refused, and nobody is blamed for it. One request
-may open the vault and begin to sign: then the proof to the MPC node that signs covers both, and the
-client's first message, which is sealed with the same key (``mpcsim.protocols.engine.early``). What comes
-back is sealed with what only the two shares give, and says which request it answers: nobody is
-blamed for what stands in an answer to another one.
+and the node's present start. It is checked before anything is opened or begun; a wrong one is
+refused, and nobody is blamed for it. One request may open the vault and begin to sign: then the
+proof to the MPC node that signs covers both, and the client's first message, which is sealed with
+the same key (``mpcsim.protocols.engine.early``). What comes back is sealed with what only the two
+shares give, and says which request it answers: nobody is blamed for what stands in an answer to
+another one.
 
 By whom (the vault policy; a byte in the store says which): ``both`` is as said above. With
 ``signer`` there are no halves: the whole is sealed to each MPC node separately, and the one that
 signs opens it alone, so that signing goes on while the other is away. Nobody then asks the other
 whether the key is suspended. The one that signs demands its signed list of suspended keys instead,
-an hour old at most (``mpcsim.service.mpc_node.attestations``): so signing goes on for an hour, and so long
-a suspension that only the other knows of may be late.
+an hour old at most (``mpcsim.service.mpc_node.attestations``): so signing goes on for an hour, and
+so long a suspension that only the other knows of may be late.
 
 Presignatures (``presignatures``) are sealed under the share's key, each with a header in the clear
 that is its associated data: which one it is, of which epoch, with which signer, made under which

@@ -62,8 +62,8 @@ class VaultUse(NamedTuple):
     presignatures: int = 0
     """To be made: how many."""
     using: bytes = b""
-    """The encoding of what is said of a presignature to be used: ``Using`` of ``mpcsim.service.rpc.wire``,
-    or ``HiddenUse`` to the MPC node that does not sign."""
+    """The encoding of what is said of a presignature to be used: ``Using`` of
+    ``mpcsim.service.rpc.wire``, or ``HiddenUse`` to the MPC node that does not sign."""
 
     @classmethod
     def opening(

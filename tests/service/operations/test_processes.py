@@ -54,8 +54,8 @@ def test_serve_starts_an_mpc_node_again(tmp_path, victim):
         assert after.pop(victim) != before.pop(victim)
         assert after == before
         assert re.search(
-            rf" ERROR mpcsim.service.operations.supervisor: {victim}: ended by SIGKILL; it is started again in 0.5 s, and "
-            r"the others go on$",
+            rf" ERROR mpcsim.service.operations.supervisor: {victim}: ended by SIGKILL; "
+            r"it is started again in 0.5 s, and the others go on$",
             said(),
             re.MULTILINE,
         )
