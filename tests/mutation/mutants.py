@@ -21,8 +21,7 @@ def _paths(folder: str, names: str, ending: str = "") -> tuple[str, ...]:
 
 
 SOURCES = (
-    *_paths("mpcsim", "params ids encoding keyshare", ".py"),
-    *_paths("mpcsim", "kernels algebra primitives mta protocol protocols vault"),
+    *_paths("mpcsim", "ids.py crypto protocols service/vault"),
     *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
     *_paths(
         "mpcsim/service/mpc_node", "app attestations events node peer presignatures store", ".py"
@@ -47,25 +46,21 @@ class Room:
 
 
 ROOMS = {
-    "crypto": Room(
-        _paths("mpcsim", "algebra kernels primitives mta encoding hashing rng params ids"), 0.9
-    ),
-    "protocols": Room(
-        _paths("mpcsim", "protocol/ protocols keyshare runner party_events sample_"), 0.9
-    ),
+    "crypto": Room(_paths("mpcsim", "crypto ids"), 0.9),
+    "protocols": Room(("mpcsim/protocols",), 0.9),
     "vault": Room(("mpcsim/service/vault",), 0.9),
     "mpc_node": Room(("mpcsim/service/mpc_node",), 0.9),
     "decisions": Room(
         _paths("mpcsim/service/gateway", "activation decision suspensions sessions", ".py"), 0.9
     ),
     "gateway": Room(("mpcsim/service/gateway",)),
-    "rpc": Room(_paths("mpcsim", "rpc strict_json listening errors")),
-    "service": Room(_paths("mpcsim", "service control metrics system lifetime")),
+    "rpc": Room(_paths("mpcsim", "service/rpc strict_json errors")),
+    "smart_account": Room(("mpcsim/service/smart_account",)),
+    "service": Room(_paths("mpcsim", "service carrier")),
     "node": Room(("node/",)),
     "sim": Room(("mpcsim/sim",)),
     "capacity": Room(("mpcsim/capacity",)),
-    "smart_account": Room(("mpcsim/service/smart_account",)),
-    "lab": Room(_paths("mpcsim", "explorer testing attacks stories")),
+    "lab": Room(_paths("mpcsim", "lab testing attacks")),
     "rest": Room(("mpcsim/",)),
 }
 """The first whose paths a file's path begins with is its room."""

@@ -1,4 +1,4 @@
-"""Imports inside mpcsim point downwards, and the protocol code does no I/O of its own."""
+"""Imports point downwards, room by room, and the protocol code does no I/O of its own."""
 
 import ast
 from collections.abc import Iterator
@@ -9,61 +9,80 @@ import pytest
 
 from tests.helpers.repo import ROOT, parsed
 
-# Lowest first. A module may import from its own package and from lower layers.
-LAYERS: list[list[str]] = [
-    [
-        *("errors", "error_codes", "ids", "hashing", "rng", "params", "platforms", "processes"),
-        *("settings", "strict_json"),
-        "party_events",
+# Floors, lowest first: what stands on one imports from lower ones alone, for type checkers, too.
+# Rooms of one floor do not know each other. `node` is the REST node, beside `mpcsim`; all else is
+# in `mpcsim`.
+FLOORS: list[list[str]] = [
+    ["errors", "processes", "version"],
+    ["ids", "platforms", "strict_json"],
+    ["crypto"],
+    ["protocols"],
+    ["carrier"],
+    ["sim"],
+    ["service"],
+    ["node"],
+    ["attacks", "capacity", "lab", "testing"],
+    ["bench"],
+    ["cli"],
+    ["__main__"],
+]
+# The same inside a room. A room's own __init__ stands above all of it.
+INSIDE: dict[str, list[list[str]]] = {
+    "crypto": [
+        ["hashing", "kernels", "params"],
+        ["commitment", "rng"],
+        ["groups"],
+        ["encoding", "zero_share"],
+        ["bip32", "ot", "schnorr"],
+        ["mta"],
     ],
-    *([each] for each in ("kernels", "algebra", "encoding", "primitives", "mta", "keyshare")),
-    *([each] for each in ("protocol", "protocols")),
-    ["vault", "garbage", "lifetime", "listening", "rpc"],
-    ["metrics"],
-    ["runner", "sample_keys", "sim"],
-    ["smart_account", "stories"],
-    # An MPC node believes nobody, the gateway least of all: neither imports the other.
-    ["mpc_node", "gateway"],
-    *([each] for each in ("service", "system", "control", "capacity")),
-    ["attacks", "bench", "explorer", "testing"],
-    ["cli", "__main__"],
-]
-# The same inside the largest package.
-SIM_LAYERS: list[list[str]] = [
-    ["colours", "digests", "order_statistics", "rich_display", "streams", "tasks"],
-    *([each] for each in ("sketch", "network", "traces", "figures", "trace", "run")),
-    ["replay", "call_times"],
-    ["scenario", "compare"],
-    ["parties", "simulation", "simulated_network"],
-    ["sweep", "compile", "reruns"],
-    ["experiments"],
-]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-SIM_LEVEL = {name: level for level, names in enumerate(SIM_LAYERS) for name in names}
-
-# They run the whole service, node included; one command each loads them, and nothing else does.
-MAY_IMPORT_NODE = {
-    ("attacks", "service"),
-    ("bench", "rest.py"),
-    ("capacity", "recording.py"),
-    ("capacity", "running.py"),
-    ("cli", "compare.py"),
+    "protocols": [
+        ["key_share"],
+        ["engine"],
+        ["dkg", "ecdsa", "frost", "local_run"],
+        ["presign", "reshare"],
+        ["presigned", "sample_keys"],
+        ["signing"],
+    ],
+    "sim": [
+        ["colours", "digests", "order_statistics", "rich_display", "streams", "tasks"],
+        ["sketch"],
+        ["network"],
+        ["traces"],
+        ["figures"],
+        ["trace"],
+        ["run"],
+        ["replay", "call_times"],
+        ["scenario", "compare"],
+        ["parties", "simulation", "simulated_network"],
+        ["sweep", "compile", "reruns"],
+        ["experiments"],
+    ],
+    "service": [
+        ["error_codes", "vault"],
+        ["process"],
+        ["rpc", "smart_account"],
+        ["metrics", "request_traces"],
+        # An MPC node believes nobody, the gateway least of all: neither imports the other.
+        ["gateway", "mpc_node"],
+        ["operations"],
+        ["fault_injection"],
+    ],
 }
 
-# In these layers the members may also import each other.
-SIBLINGS = {LEVEL["errors"], LEVEL["runner"], LEVEL["cli"]}
-
-# Up to and including this layer, randomness, clock and I/O are injected.
-PURE_UP_TO = LEVEL["protocols"]
+# Up to and including this floor, randomness, clock and I/O are injected.
+PURE = ("crypto", "protocols")
 BANNED_IMPORTS = {"asyncio", "socket", "time", "random", "secrets", "threading", "httpx"}
 BANNED_CALLS = {"open", "print"}
 # The one place where randomness enters.
-ALLOWED_IMPORTS = {"rng": {"secrets"}}
+ALLOWED_IMPORTS = {"crypto/rng.py": {"secrets"}}
 
-# The package's own __init__ is the front door, above everything: nothing in mpcsim imports what it
-# offers. It runs before every module, so it loads nothing of mpcsim until it is asked.
-ROOT_MODULE = "__init__"
-OWN_ATTRIBUTES = {"__version__"}
+INIT = "__init__"
+ABOVE_ALL = len(FLOORS)
+
+
+def levels(floors: list[list[str]]) -> dict[str, int]:
+    return {name: level for level, names in enumerate(floors) for name in names}
 
 
 def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]]:
@@ -82,10 +101,6 @@ def imports(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, list[str]]
                 yield node.lineno, [*base, alias.name]
 
 
-def for_type_checkers(node: ast.stmt) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-
-
 def banned_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
     own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
     for node in ast.walk(tree):
@@ -100,85 +115,63 @@ def banned_calls(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def top_names(package: Path) -> set[str]:
-    """The modules and packages directly below ``package``, without its __init__."""
-    names = {p.stem for p in package.glob("*.py")} - {ROOT_MODULE}
-    return names | {p.name for p in package.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
+def within(parts: list[str]) -> list[str]:
+    """Return dotted parts as rooms from the top: `node` is a room like those in `mpcsim`."""
+    return parts[1:] if parts[0] == "mpcsim" else parts
 
 
-def check_file(path: Path, package: Path) -> Iterator[str]:
-    rel = path.relative_to(package)
-    own = rel.parts[0].removesuffix(".py")
-    where = f"{package.name}/{rel.as_posix()}"
+def placed(module: list[str]) -> str:
+    """Return why a module is on no floor; nothing if it is on one."""
+    room, inside = module[0], [INIT, *levels(INSIDE.get(module[0], []))]
+    if room not in levels(FLOORS) and room != INIT:
+        return f"{room} is on no floor; add it to FLOORS"
+    if len(module) > 1 and len(inside) > 1 and module[1] not in inside:
+        return f"{room}/{module[1]} is on no floor; add it to INSIDE"
+    return ""
+
+
+def downward(importer: list[str], imported: list[str]) -> str:
+    """Return why one module must not import the other; nothing if it may."""
+    room, target = importer[0], imported[0] if imported else INIT
+    if room == INIT:
+        # The front door hands on what is asked for.
+        return "" if target in ("sim", "version") else f"mpcsim itself must not import {target}"
+    floors = levels(FLOORS)
+    if room == target:
+        floors = levels(INSIDE.get(room, []))
+        room = importer[1] if len(importer) > 1 else INIT
+        target = imported[1] if len(imported) > 1 else INIT
+    if room in floors and room != target and floors.get(target, ABOVE_ALL) >= floors[room]:
+        return f"{room} must not import {target}: it is not on a lower floor"
+    return ""
+
+
+def check_file(path: Path, root: Path) -> Iterator[str]:
+    own = list(path.relative_to(root).with_suffix("").parts)
+    importer = within(own)
+    where = "/".join(importer) + ".py"
     tree = parsed(path)
-
-    if own == ROOT_MODULE:
-        tree = ast.Module([node for node in tree.body if not for_type_checkers(node)], [])
-        level = -1
-    elif own in LEVEL:
-        level = LEVEL[own]
-    else:
-        yield f"{where}: {own!r} is in no layer; add it to LAYERS in tests/repo/test_layering.py"
+    if why := placed(importer):
+        yield f"{where}: {why}"
         return
-
-    siblings = top_names(package)
-    for line, parts in imports(tree, [package.name, *rel.parts[:-1]]):
-        first = parts[0]
-        if first == "node" and MAY_IMPORT_NODE & {rel.parts, rel.parts[:-1]}:
-            continue
-        if first in ("node", "tests"):
-            yield f"{where}:{line}: {package.name} must not import {first}"
-        elif first == package.name:
-            target = parts[1] if len(parts) > 1 else None
-            if target == own == "sim":
-                yield from check_sim(f"{where}:{line}", rel.parts[1], parts[2:3], package / "sim")
-            if target is None or target == own:
-                continue
-            if target not in LEVEL:
-                if target in siblings:
-                    yield f"{where}:{line}: {target!r} is in no layer; add it to LAYERS"
-                elif target not in OWN_ATTRIBUTES:
-                    yield f"{where}:{line}: {own} must not import {target} from mpcsim itself"
-                continue
-            allowed = LEVEL[target] < level or (LEVEL[target] == level and level in SIBLINGS)
-            if not allowed:
-                yield f"{where}:{line}: {own} must not import {target} (not in a lower layer)"
-        elif (
-            level <= PURE_UP_TO
-            and first in BANNED_IMPORTS
-            and first not in ALLOWED_IMPORTS.get(own, set())
-        ):
-            yield f"{where}:{line}: {own} must not import {first}: it is injected"
-
-    if level <= PURE_UP_TO:
+    is_pure = importer[0] in PURE
+    for line, parts in imports(tree, own[:-1]):
+        if parts[0] in ("mpcsim", "node"):
+            if why := downward(importer, within(parts)):
+                yield f"{where}:{line}: {why}"
+        elif parts[0] == "tests":
+            yield f"{where}:{line}: a test is nothing to build on"
+        elif is_pure and parts[0] in BANNED_IMPORTS - ALLOWED_IMPORTS.get(where, set()):
+            yield f"{where}:{line}: {parts[0]} is injected"
+    if is_pure:
         for line, name in banned_calls(tree):
-            yield f"{where}:{line}: {own} must not call {name}()"
+            yield f"{where}:{line}: {name}() is I/O"
 
 
-def check_sim(where: str, part: str, target: list[str], sim: Path) -> Iterator[str]:
-    """One import of mpcsim.sim in mpcsim.sim; its __init__ may import everything there."""
-    own = part.removesuffix(".py")
-    if own == ROOT_MODULE:
-        return
-    if own not in SIM_LEVEL:
-        yield f"{where}: 'sim/{own}' is in no layer; add it to SIM_LAYERS"
-        return
-    for name in target:
-        if name == own:
-            continue
-        if name not in SIM_LEVEL:
-            if name in top_names(sim):
-                yield f"{where}: 'sim/{name}' is in no layer; add it to SIM_LAYERS"
-            else:
-                yield f"{where}: sim/{own} must not import {name} from mpcsim.sim itself"
-        elif SIM_LEVEL[name] >= SIM_LEVEL[own]:
-            yield f"{where}: sim/{own} must not import sim/{name} (not in a lower layer)"
-
-
-def check_package(package: Path) -> list[str]:
-    files = sorted(package.rglob("*.py"))
-    # one import statement may yield the same complaint once per name
-    return list(dict.fromkeys(found for path in files for found in check_file(path, package)))
+def check(root: Path) -> list[str]:
+    files = sorted(path for name in ("mpcsim", "node") for path in (root / name).rglob("*.py"))
+    # One import statement may yield the same complaint once per name.
+    return list(dict.fromkeys(found for path in files for found in check_file(path, root)))
 
 
 def circle(package: Path) -> list[str]:
@@ -189,7 +182,7 @@ def circle(package: Path) -> list[str]:
     paths: dict[str, Path] = {}
     for path in package.rglob("*.py"):
         parts = path.relative_to(package.parent).with_suffix("").parts
-        paths[".".join(parts).removesuffix(f".{ROOT_MODULE}")] = path
+        paths[".".join(parts).removesuffix(f".{INIT}")] = path
     graph: dict[str, set[str]] = {}
     for name, path in paths.items():
         tree = parsed(path)
@@ -205,8 +198,8 @@ def circle(package: Path) -> list[str]:
     return []
 
 
-def test_layering():
-    found = check_package(ROOT / "mpcsim")
+def test_imports_point_downwards():
+    found = check(ROOT)
     assert not found, "\n".join(found)
 
 
@@ -215,20 +208,22 @@ def test_no_modules_import_each_other_in_a_circle(package):
     assert circle(ROOT / package) == []
 
 
-def test_the_table_names_everything_once():
-    names = [name for layer in LAYERS for name in layer]
-    assert len(names) == len(set(names))
-    unknown = top_names(ROOT / "mpcsim") - set(names)
-    assert not unknown, (
-        f"new in mpcsim: {sorted(unknown)}; add to LAYERS in tests/repo/test_layering.py"
-    )
-    assert top_names(ROOT / "mpcsim" / "sim") == set(SIM_LEVEL)
+def members(folder: Path) -> set[str]:
+    """The modules and packages directly below a folder, without its __init__."""
+    names = {path.stem for path in folder.glob("*.py")} - {INIT}
+    return names | {p.name for p in folder.iterdir() if p.is_dir() and any(p.rglob("*.py"))}
 
 
-def test_the_architecture_shows_the_layers():
+@pytest.mark.parametrize("room", ["", *INSIDE])
+def test_the_tables_name_everything_once(room):
+    names = [name for floor in INSIDE.get(room, FLOORS) for name in floor if name != "node"]
+    assert sorted(names) == sorted(members(ROOT / "mpcsim" / room))
+
+
+def test_the_architecture_shows_the_floors():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     shown = text.partition("<!-- layers -->\n```\n")[2].partition("```")[0]
-    assert [line.split() for line in shown.splitlines()] == LAYERS
+    assert [line.split() for line in shown.splitlines()] == FLOORS
 
 
 # --- the check itself ---------------------------------------------------------------------------
@@ -246,59 +241,59 @@ def written(tmp_path: Path, sources: dict[str, str]) -> Path:
     return package
 
 
-def check_sources(tmp_path: Path, sources: dict[str, str]) -> list[str]:
-    return check_package(written(tmp_path, sources))
-
-
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("from mpcsim.service.rpc.b import g", "from mpcsim.service.rpc.a import f"),
-        ("import mpcsim.service.rpc.b", "def g():\n    from . import a"),
-        ("from mpcsim.service.rpc import b", TYPED + "from mpcsim.service.rpc.a import f"),
-        (TYPED + "from .b import g", "def g():\n    import mpcsim.service.rpc.a"),
+        ("from mpcsim.lab.b import g", "from mpcsim.lab.a import f"),
+        ("import mpcsim.lab.b", "def g():\n    from . import a"),
+        ("from mpcsim.lab import b", TYPED + "from mpcsim.lab.a import f"),
+        (TYPED + "from .b import g", "def g():\n    import mpcsim.lab.a"),
         ("from .c import h", "from .a import f"),
     ],
 )
 def test_circles_of_all_kinds_are_found(tmp_path, one, other):
-    sources = {"rpc/a.py": one, "rpc/b.py": other, "rpc/c/__init__.py": "from ..b import g"}
+    sources = {"lab/a.py": one, "lab/b.py": other, "lab/c/__init__.py": "from ..b import g"}
     assert circle(written(tmp_path, sources))
 
 
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("kernels/a.py", "import mpcsim.crypto.groups.curve"),
-        ("kernels/a.py", "from mpcsim.crypto.groups import curve"),
-        ("kernels/a.py", "from mpcsim import algebra"),
-        ("kernels/a.py", "from .. import algebra"),
-        ("kernels/sub/a.py", "from ...algebra.curve import G"),
-        ("errors.py", "from mpcsim.crypto.kernels import modexp"),
-        ("protocol/a.py", "def f():\n    from mpcsim.protocols import dkg"),
-        ("protocols/a.py", "from mpcsim.sim import clock"),
+        ("crypto/kernels/a.py", "import mpcsim.crypto.groups.group"),
+        ("crypto/kernels/a.py", "from mpcsim.crypto.groups import group"),
+        ("crypto/kernels/a.py", "from mpcsim.crypto import groups"),
+        ("crypto/kernels/a.py", "from .. import groups"),
+        ("crypto/kernels/a.py", "from ..groups.group import G"),
+        ("errors.py", "from mpcsim.crypto import rng"),
+        ("protocols/engine/a.py", "def f():\n    from mpcsim.protocols import dkg"),
+        ("protocols/dkg/a.py", "from mpcsim.sim import clock"),
         ("sim/sweep.py", "from mpcsim.cli import main"),
         ("sim/sweep.py", "import node.app"),
-        ("attacks/report.py", "from node.local import LocalService"),
+        ("sim/sweep.py", "from mpcsim.service import rpc"),
+        ("service/gateway/a.py", "from mpcsim.service.mpc_node import store"),
+        ("service/rpc/a.py", TYPED + "from mpcsim.service.gateway import registry"),
+        ("service/operations/a.py", "from node.local import LocalService"),
         ("sim/network/a.py", "from mpcsim.sim.run import engine"),
-        ("sim/network/a.py", "from mpcsim.sim.trace import Trace"),
         ("sim/traces/a.py", TYPED + "from mpcsim.sim.trace import Trace"),
         ("sim/traces/a.py", "def draw():\n    from mpcsim.sim import figures"),
-        ("sim/figures/a.py", "from mpcsim.sim.run.faults import delay"),
-        ("sim/run/a.py", "from mpcsim.sim import simulation"),
         ("sim/run/a.py", "from mpcsim.sim import Simulation"),
         ("sim/novel.py", "from mpcsim.sim.network import topology"),
-        ("mta/a.py", "import time"),
-        ("mta/a.py", "from asyncio.queues import Queue"),
-        ("algebra/a.py", "import secrets"),
-        ("rng.py", "import random"),
-        ("algebra/a.py", "print('x')"),
-        ("algebra/a.py", "with open('x') as f: pass"),
-        ("algebra/a.py", "import io\nio.open('x')"),
+        ("lab/a.py", "from mpcsim import testing"),
+        ("lab/a.py", "from tests.helpers import repo"),
+        ("crypto/mta/a.py", "import time"),
+        ("crypto/mta/a.py", "from asyncio.queues import Queue"),
+        ("crypto/groups/a.py", "import secrets"),
+        ("crypto/rng.py", "import random"),
+        ("crypto/groups/a.py", "print('x')"),
+        ("crypto/groups/a.py", "with open('x') as f: pass"),
+        ("crypto/groups/a.py", "import io\nio.open('x')"),
         ("novel/a.py", ""),
         ("novel.py", ""),
+        ("service/novel.py", ""),
         ("__init__.py", "from mpcsim.errors import MpcError"),
-        ("algebra/a.py", "from mpcsim import Network"),
+        ("crypto/groups/a.py", "from mpcsim import Network"),
     ],
 )
 def test_the_check_catches(tmp_path, name, source):
-    assert len(check_sources(tmp_path, {name: source})) == 1
+    written(tmp_path, {name: source})
+    assert len(check(tmp_path)) == 1

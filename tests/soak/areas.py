@@ -26,7 +26,10 @@ BROWSER = ("tests/lab/explorer/test_browser.py", "tests/lab/what_if/test_browser
 TCP = ("tests/sim/network",)
 
 AREAS: dict[str, Area] = {
-    "crypto": Area(("tests/unit",), after="groups, hashing, encoding, OT, MtA, vault"),
+    "crypto": Area(
+        ("tests/crypto", "tests/service/vault", "tests/test_errors.py"),
+        after="groups, hashing, encoding, OT, MtA, vault",
+    ),
     "protocols": Area(
         ("tests/protocols", "tests/property", "tests/examples"),
         after="rounds, messages, the party, snapshots",
@@ -38,11 +41,10 @@ AREAS: dict[str, Area] = {
     "gateway": Area(("tests/service/gateway",), after="sessions, activation, suspension, routing"),
     "service": Area(
         (
-            "tests/service/operations",
-            "tests/cli",
-            "tests/service/fault_injection",
-            "tests/service/metrics",
-            "tests/service/request_traces",
+            *("tests/cli", "tests/service/process", "tests/service/operations"),
+            *("tests/service/fault_injection", "tests/service/metrics"),
+            *("tests/service/request_traces", "tests/service/test_error_codes.py"),
+            "tests/service/test_refusals_cost_no_more.py",
         ),
         after="start and stop, backup and restore, rotation, fault injection, logs, metrics",
     ),
@@ -61,7 +63,7 @@ AREAS: dict[str, Area] = {
     ),
     "capacity": Area(("tests/capacity",), after="the capacity model, its kernel, its costs"),
     "lab": Area(
-        ("tests/lab/explorer", "tests/testing", "tests/notebooks", "tests/repo"),
+        ("tests/lab", "tests/testing", "tests/notebooks", "tests/repo"),
         outside=BROWSER,
         after="explorer, test kit, documents",
     ),

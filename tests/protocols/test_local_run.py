@@ -1,0 +1,24 @@
+"""The run in memory refuses what makes no sense, and loses nothing by it."""
+
+import pytest
+
+from mpcsim.errors import UsageError
+from mpcsim.protocols.local_run import LocalRun, results
+from tests.helpers.sessions import dkg_session
+
+
+def test_a_run_refuses_what_makes_no_sense():
+    with pytest.raises(UsageError, match="at least one party"):
+        LocalRun([])
+    run = LocalRun(dkg_session("ed25519", 2, 3).parties())
+    with pytest.raises(UsageError, match="party 1 has not started"):
+        run.outcomes()
+    run.start()
+    waiting = len(run.in_flight)
+    for index in (-1, waiting):
+        with pytest.raises(UsageError, match=f"no message number {index}; {waiting} in flight"):
+            run.deliver(index)
+    assert len(run.in_flight) == waiting
+    with pytest.raises(UsageError, match="party 1: "):
+        results(run.outcomes())
+    assert set(results(run.finish())) == {1, 2, 3}
