@@ -47,7 +47,7 @@ class OtParameters:
     """Statistical security in bits."""
     k: int = 1
     """Bits of Delta an all-but-one OT (SoftSpoken): divides the bytes of an offer, and multiplies
-    what is hashed in a signature (``primitives.ot_extension``)."""
+    what is hashed in a signature (``mpcsim.crypto.ot.extension``)."""
 
     def __post_init__(self) -> None:
         if self.lambda_s % 4 or not 40 <= self.lambda_s <= 256:

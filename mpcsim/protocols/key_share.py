@@ -65,7 +65,7 @@ class PublicKeyRecord(Message):
     """Everything public about a key. Needed to take part in a resharing without an old share."""
 
     chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
-    """With it everybody derives the key's children (``primitives.bip32``). None on ed25519."""
+    """With it everybody derives the key's children (``mpcsim.crypto.bip32``). None on ed25519."""
     curve_name: Annotated[str, Text(16)]
     threshold: Annotated[int, U16]
     """t: holders needed to sign."""

@@ -55,9 +55,9 @@ class EcdsaSignature:
 def commit_nonce(session_id: bytes, i: PartyId, blinding: bytes, nonce: bytes, R_i: Point) -> bytes:
     """Commit to R_i before any other nonce share is seen.
 
-    Spec: DKLs23 | Protocol 3.6 | step 5
-    Differs: the paper takes the signature id as agreed; here it is derived from every signer's
-    first message (``protocol.transcript``), so that a replayed session name cannot repeat it.
+    Spec: DKLs23 | Protocol 3.6 | step 5 Differs: the paper takes the signature id as agreed; here
+    it is derived from every signer's first message (``mpcsim.protocols.engine.transcript``), so
+    that a replayed session name cannot repeat it.
     """
     return commit(session_id, i, blinding, nonce, R_i.encode())
 

@@ -128,7 +128,7 @@ class InProcess:
 
 
 class OverHttp:
-    """An MPC node behind its HTTP interface (``mpc_node.app``)."""
+    """An MPC node behind its HTTP interface (``mpcsim.service.mpc_node.app``)."""
 
     def __init__(self, party: PartyId, transport: StreamingTransport) -> None:
         self.me = party

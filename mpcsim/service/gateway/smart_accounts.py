@@ -138,7 +138,7 @@ def in_own_process(budget: int | None = None) -> MakeService:
 
     Args:
         budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
-            by default ``smart_account.limits.DEFAULT_BUDGET``.
+            by default ``mpcsim.service.smart_account.limits.DEFAULT_BUDGET``.
     """
 
     def make() -> SmartAccountService:
@@ -166,7 +166,7 @@ def over_rpc(url: str, bundler_key: str, budget: int | None = None) -> MakeServi
     Args:
         bundler_key: of an account with coin there, in hex.
         budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
-            by default ``smart_account.limits.DEFAULT_BUDGET``.
+            by default ``mpcsim.service.smart_account.limits.DEFAULT_BUDGET``.
 
     Raises:
         UsageError: the key is not 32 bytes of hex.

@@ -1,7 +1,7 @@
 """An MPC node's HTTP interface: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
 
 Bodies are binary (``wire``). Errors are JSON with an ``error`` member; what the gateway has to tell
-apart is in others (``rpc.refusals``).
+apart is in others (``mpcsim.service.rpc.refusals``).
 """
 
 from __future__ import annotations

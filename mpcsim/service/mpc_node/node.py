@@ -10,7 +10,7 @@ signatures (``voting``).
 What its sessions keep to:
 
 * A half is opened, and a signing session begun, for whoever has the client's share or its secret
-  store (``vault.use``). This is seen before anything is done.
+  store (``mpcsim.service.vault.use``). This is seen before anything is done.
 * One signing session a key at a time. A second one is refused and the first goes on; this also
   keeps a cheating peer from guessing at the same multiplication state in many sessions at once.
 * One recovery a key at a time.

@@ -47,9 +47,9 @@ Of a key that was made after the backup nothing is here: it is no key here, nobo
 one, since the other node holds the first and votes for no other, and no abort of it is signed.
 
 A session that was making shares when this node's store was lost ends at the other node after some
-minutes (``rpc.lifetimes``). Until then that one may vote for them still; only a gateway that has
-kept this node's forgotten vote can have it put them in force, while this one goes on with those
-that they replace.
+minutes (``mpcsim.service.rpc.lifetimes``). Until then that one may vote for them still; only a
+gateway that has kept this node's forgotten vote can have it put them in force, while this one goes
+on with those that they replace.
 
 If both stores were put back, neither node can tell what both have forgotten. Then a key stays
 refused, unless one of them was put back with ``--other-restored-too``: whoever runs it has decided
@@ -57,7 +57,7 @@ that what is in the two backups counts, and that what was retired or suspended a
 them may come back.
 
 What nobody knows comes back all the same: a suspension of which the other node had not heard. The
-gateway carries each at once (``gateway.attestations``).
+gateway carries each at once (``mpcsim.service.gateway.attestations``).
 """
 
 from __future__ import annotations

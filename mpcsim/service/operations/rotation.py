@@ -1,13 +1,13 @@
 """Keys that are changed while the service runs, or since they are lost.
 
 *Token signing key*: one write to the registry (``Registry.rotate_signing_key``); a gateway that
-runs sees it at its next token (``gateway.token_keys``), REST nodes when a token names a key that
-they do not know.
+runs sees it at its next token (``mpcsim.service.gateway.token_keys``), REST nodes when a token
+names a key that they do not know.
 
 *Key of a link*: three writes to two files, in this order. After each of them, and so wherever this
 ends, both ends can talk; called again, it goes on where it ended. Whoever runs sees another file
 within a second, and an MPC node as soon as a grant is not good with what it knows
-(``rpc.grants.Keyring``).
+(``mpcsim.service.rpc.grants.Keyring``).
 
 1. The MPC node accepts the new key, beside the old one.
 2. The gateway uses the new key.
