@@ -24,9 +24,9 @@ def main(
     try:
         require_posix()
         # Here, because they import what is not on every platform.
-        from node import logs
+        from node.process import logs
+        from node.process.settings import Settings
         from node.serving import FROM_ENVIRONMENT, serve
-        from node.settings import Settings
 
         argparse.ArgumentParser(
             prog="python -m node",

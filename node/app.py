@@ -17,25 +17,26 @@ from starlette.responses import Response
 
 from mpcsim.service.process.garbage import collect_seldom
 from mpcsim.service.process.lifetime import end_after
-from mpcsim.service.rpc import meter
-from mpcsim.service.rpc.api_page import page_routes
-from mpcsim.service.rpc.entries import Book, Log
-from mpcsim.service.rpc.places import SHARE, UserPlaces
-from mpcsim.service.rpc.request_ids import RequestIds
-from mpcsim.service.rpc.transport import HttpTransport, Limits, Reply, Transport
+from mpcsim.service.web import meter
+from mpcsim.service.web.api_page import page_routes
+from mpcsim.service.web.entries import Book, Log
+from mpcsim.service.web.places import SHARE, UserPlaces
+from mpcsim.service.web.request_ids import RequestIds
+from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
 from mpcsim.version import __version__
-from node import logs, routes
-from node.auth import Authenticator
-from node.docs import TITLE, openapi_document
+from node.api import routes
+from node.api.auth import Authenticator
+from node.api.docs import TITLE, openapi_document
+from node.api.protected import error_answer
 from node.errors import NotConfigured
-from node.gateway_client import GatewayClient
-from node.protected import error_answer
-from node.settings import Settings
-from node.wallet import Wallet
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
+from node.process import logs
+from node.process.settings import Settings
 
 
 class NodeApp(FastAPI):
-    """FastAPI, with the document of ``node.docs``."""
+    """FastAPI, with the document of ``node.api.docs``."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:

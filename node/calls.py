@@ -24,7 +24,7 @@ from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.calls import RUNS
 from node.local import LocalService
-from node.settings import POLICIES, Settings
+from node.process.settings import POLICIES, Settings
 
 __all__ = ["SIGNERS", "Signing", "signing_call"]
 
@@ -41,7 +41,7 @@ _CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
 class Signing:
     """A call of ``POST /v3/wallet/sign``, and the service that answers it.
 
-    All but ``signer`` and ``presigned`` are settings of the REST node (``node.settings``).
+    All but ``signer`` and ``presigned`` are settings of the REST node (``node.process.settings``).
     """
 
     curve: str = "secp256k1"

@@ -13,8 +13,7 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, ROLES, THRESHOLD, PartyId
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.error_codes import Code
-from mpcsim.service.rpc.entries import note
-from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.errors import Refused
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord
 from mpcsim.service.rpc.wire import Hello, Signing
 from mpcsim.service.vault import (
@@ -28,6 +27,7 @@ from mpcsim.service.vault import (
     answer_tag,
     open_share,
 )
+from mpcsim.service.web.entries import note
 from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 

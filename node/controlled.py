@@ -18,8 +18,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Scope
 
 from mpcsim.service.error_codes import Code
-from mpcsim.service.fault_injection.child import Child, Interference, begin
-from mpcsim.service.rpc.errors import (
+from mpcsim.service.errors import (
     CONFLICT,
     GENERATION,
     GUESSES,
@@ -31,7 +30,9 @@ from mpcsim.service.rpc.errors import (
     too_many_makings,
     too_often,
 )
+from mpcsim.service.fault_injection.child import Child, Interference, begin
 from node.__main__ import main
+from node.api.protected import error_answer
 from node.app import from_environment
 from node.errors import (
     ApiError,
@@ -43,8 +44,7 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.protected import error_answer
-from node.timing import Timing
+from node.process.timing import Timing
 
 AFTER_S: Final = "1"
 """When to try again, where an answer says so."""

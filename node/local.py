@@ -11,7 +11,7 @@
 
 The node, the gateway, both MPC nodes and their stores are those that ``make serve`` starts; only
 the ways between them are calls. The network and the faults act on the links as they do there, in
-virtual time (``mpcsim.sim.run.clock``) or in real time.
+virtual time (``mpcsim.sim.run.realtime.clock``) or in real time.
 
 In virtual time the clock moves only while a call runs: requests cost what the links cost, and the
 same seed gives the same times. Computation takes no time unless ``cpu_factor`` says so.
@@ -57,8 +57,8 @@ from fastapi import FastAPI
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
-from mpcsim.service.rpc.transport import AsgiTransport, Limits
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
+from mpcsim.service.web.transport import AsgiTransport, Limits
 from mpcsim.sim.call_times import CallTimes
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
@@ -66,15 +66,15 @@ from mpcsim.sim.network.ways import Carried
 from mpcsim.sim.replay import MessageGraph, calls
 from mpcsim.sim.replay.calls import RUNS, Run
 from mpcsim.sim.rich_display import counted
-from mpcsim.sim.run.clock import Deadlock, TimeStandsStill, VirtualLoop
 from mpcsim.sim.run.faults import Fault
+from mpcsim.sim.run.realtime.clock import Deadlock, TimeStandsStill, VirtualLoop
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from node.app import create_app
-from node.gateway_client import GatewayClient
-from node.settings import Settings
-from node.wallet import Wallet
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
+from node.process.settings import Settings
 
 __all__ = ["LocalService"]
 
@@ -289,7 +289,7 @@ class LocalService:
 
         Raises:
             UsageError: the service is closed, or this is its own thread (there, ``await``).
-            mpcsim.sim.run.clock.Deadlock: it waits for what will never happen.
+            mpcsim.sim.run.realtime.clock.Deadlock: it waits for what will never happen.
         """
         self._check(work)
         if self._thread.here():

@@ -17,8 +17,8 @@ from pydantic_core import PydanticCustomError
 
 from mpcsim.crypto.bip32 import MAX_STEPS, Path, check_curve, parse_path
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc import idempotency
 from mpcsim.service.rpc.wire import MAX_MESSAGE_BYTES
+from mpcsim.service.web import idempotency
 
 MAX_PASSWORD: Final = 256
 """Characters."""

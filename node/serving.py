@@ -11,8 +11,8 @@ from fastapi import FastAPI
 
 from mpcsim.service.process.lifetime import stopped_once
 from mpcsim.service.process.listening import Connections, affordable, listen, options
-from node.logs import logger
-from node.settings import Settings
+from node.process.logs import logger
+from node.process.settings import Settings
 
 SHUTDOWN_S: Final = 60
 """How long requests that run when the node is told to stop may still take."""
@@ -60,8 +60,8 @@ def _seen(
     """The application, which can be looked at."""
     # Imported here: most are never looked at.
     from mpcsim.service.metrics.exposition import exposed
+    from node.api.metrics import seen
     from node.app import from_environment
-    from node.metrics import seen
 
     app = from_environment() if isinstance(application, str) else application()
     with exposed(app, seen(app), host, port, connections):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mpcsim.attacks import (
+from mpcsim.attacks.gallery import (
     dkg,
     encoding,
     frost,

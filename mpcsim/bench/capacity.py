@@ -16,13 +16,13 @@ from statistics import mean, median, stdev
 from typing import Final
 
 from mpcsim.bench.primitives import primitive_costs
-from mpcsim.capacity.arrivals import Steady, Users
 from mpcsim.capacity.calibration.calibrating import Calibration
 from mpcsim.capacity.calibration.measuring import Measured, Service
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
+from mpcsim.capacity.model.arrivals import Steady, Users
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.workload import SIGN, Workload
 from mpcsim.capacity.results.run import Run
-from mpcsim.capacity.workload import SIGN, Workload
 from mpcsim.sim.network.topology import Network
 
 REPEATS: Final = 5

@@ -18,7 +18,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Measured
 from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.realtime import real_time
+from mpcsim.sim.run.realtime.realtime import real_time
 from mpcsim.sim.traces.records import Verdict
 
 DELAYS_MS = (5, 20, 50, 200)

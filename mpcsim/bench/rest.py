@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.network.topology import Network
 from node.local import GATEWAY_ADDRESS, LocalService
-from node.settings import Settings
+from node.process.settings import Settings
 
 CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)
 """Hashing passwords in no time; signing hashes none."""

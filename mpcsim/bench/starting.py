@@ -26,9 +26,9 @@ from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import backend, running
-from mpcsim.service.rpc.database import REGISTRY
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
+from mpcsim.service.storage.database import REGISTRY
 
 KEYS: Final = 10_000
 BROKEN_OFF: Final = 32

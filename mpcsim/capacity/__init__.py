@@ -12,10 +12,7 @@ place, and ``running`` runs them. ``results`` are what comes of that; ``experime
 that take many runs; ``figures`` are pictures of both. ``plan`` puts all that is asked in a file.
 """
 
-from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.experiments import (
     Found,
     LoadCurve,
@@ -24,10 +21,13 @@ from mpcsim.capacity.experiments import (
     load_curve,
     sensitivity,
 )
-from mpcsim.capacity.model import Part
+from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.parts import Part
+from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.results.record import Percentile
 from mpcsim.capacity.results.run import Overloaded, Run
-from mpcsim.capacity.workload import OPERATIONS, Client, Workload
 
 __all__ = [
     "OPERATIONS",

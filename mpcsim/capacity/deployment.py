@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from mpcsim.capacity import description, files
-from mpcsim.capacity.model import Exactness, Model
+from mpcsim.capacity.drawing import description
+from mpcsim.capacity.model import files
+from mpcsim.capacity.model.parts import Exactness, Model
 from mpcsim.sim.network.files import toml
 
 if TYPE_CHECKING:
-    from mpcsim.capacity.costs import Costs
+    from mpcsim.capacity.model.costs import Costs
+    from mpcsim.capacity.model.workload import Workload
     from mpcsim.capacity.results.run import Run
-    from mpcsim.capacity.workload import Workload
     from mpcsim.sim.figures import Chart
 
 __all__ = ["Deployment"]
@@ -79,7 +80,7 @@ class Deployment(Model):
         Raises:
             UsageError: it is taller than a screen.
         """
-        from mpcsim.capacity.picture import picture  # here: it comes with matplotlib
+        from mpcsim.capacity.drawing.picture import picture  # here: it comes with matplotlib
 
         return picture(self)
 

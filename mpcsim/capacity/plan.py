@@ -54,10 +54,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mpcsim.capacity import files
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.model import Exactness
-from mpcsim.capacity.workload import Workload
+from mpcsim.capacity.model import files
+from mpcsim.capacity.model.parts import Exactness
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.files import tables, toml
 from mpcsim.sim.network.files.toml import inside

@@ -6,9 +6,9 @@ without it, the first simulation and the first capacity run wait for their part 
 
 from __future__ import annotations
 
-from mpcsim.capacity.arrivals import Steady
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.workload import Workload
+from mpcsim.capacity.model.arrivals import Steady
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.sim import compile as simulator
 
 SECONDS = 2.0

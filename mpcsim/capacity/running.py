@@ -12,19 +12,19 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.arrivals import Users, drawn
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.demand import Demand, demand
-from mpcsim.capacity.events import Reshares
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.limits import Limit
-from mpcsim.capacity.model import EXACTNESSES, Exactness, Model
-from mpcsim.capacity.recording import recorded
+from mpcsim.capacity.model.arrivals import Users, drawn
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.events import Reshares
+from mpcsim.capacity.model.limits import Limit
+from mpcsim.capacity.model.parts import EXACTNESSES, Exactness, Model
+from mpcsim.capacity.model.workload import OPERATIONS, Workload
 from mpcsim.capacity.results.collecting import Collector
 from mpcsim.capacity.results.run import Run
 from mpcsim.capacity.simulation.driving import Chunk, Drive, Kept
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.workload import OPERATIONS, Workload
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.streams import generator

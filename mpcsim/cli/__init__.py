@@ -40,27 +40,20 @@ def main(arguments: Sequence[str] | None = None, runs: Mapping[str, Run] = {}) -
 def parser() -> argparse.ArgumentParser:
     """The command with all its subcommands."""
     # Here, because they import what is not on every platform.
-    from mpcsim.cli import (
-        attacks,
+    from mpcsim.cli import token
+    from mpcsim.cli.measure import attacks, bench, calibrate, capacity
+    from mpcsim.cli.service import (
         backup,
-        bench,
-        calibrate,
-        capacity,
-        compare,
         control,
-        demo,
         doctor,
         events,
         gateway,
         mpc_node,
-        networks,
         rotate,
         serve,
-        sim,
         stories,
-        token,
-        trace,
     )
+    from mpcsim.cli.simulate import compare, demo, networks, sim, trace
 
     parser = argparse.ArgumentParser(prog="mpcsim", description="MPC wallet workbench")
     parser.add_argument("--version", action="version", version=__version__)

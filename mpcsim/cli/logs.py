@@ -6,7 +6,7 @@ import argparse
 import os
 
 from mpcsim.service.process.settings import read
-from mpcsim.service.rpc.logs import FORMATS, VARIABLE, LogSettings
+from mpcsim.service.web.logs import FORMATS, VARIABLE, LogSettings
 
 
 def add_log_format(parser: argparse.ArgumentParser) -> None:

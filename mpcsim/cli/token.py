@@ -13,7 +13,7 @@ from mpcsim.errors import UsageError
 from mpcsim.service.gateway.registry import Credentials, Registry
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import DATA_FOLDER, HOST, access_token
-from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.storage.database import REGISTRY
 
 
 def add(subparsers: Any) -> None:

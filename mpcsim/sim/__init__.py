@@ -9,19 +9,19 @@ pictures, ``trace`` both as methods; ``replay`` repeats the timing of a run a mi
 links of a running service.
 """
 
-from mpcsim.sim.compare import compare
-from mpcsim.sim.experiments import replay_point, signing_point
+from mpcsim.sim.experiments.compare import compare
+from mpcsim.sim.experiments.experiments import replay_point, signing_point
+from mpcsim.sim.experiments.reruns import Rerun, rerun
+from mpcsim.sim.experiments.sweep import sweep
 from mpcsim.sim.network.files.latencies import register_latency
 from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.parties import run_parties
-from mpcsim.sim.reruns import Rerun, rerun
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
 from mpcsim.sim.simulation import Result, Simulation, play
-from mpcsim.sim.sweep import sweep
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 

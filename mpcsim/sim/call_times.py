@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.order_statistics import ranks
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
+from mpcsim.sim.statistics.order_statistics import ranks
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def run_parties(
     if clock != "real":
         raise UsageError(f"clock is {clock!r}: 'virtual' or 'real'")
     # Imported here: virtual time needs no HTTP server.
-    from mpcsim.sim.run.realtime import real_time
+    from mpcsim.sim.run.realtime.realtime import real_time
 
     return real_time(
         members,

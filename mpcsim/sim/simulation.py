@@ -600,7 +600,7 @@ class Simulation:
         if self.policy.resend_ms < math.inf:
             raise UsageError("policy resend_ms works in virtual time only")
         # Imported here: virtual time needs no HTTP server.
-        from mpcsim.sim.run.realtime import real_time
+        from mpcsim.sim.run.realtime.realtime import real_time
 
         return real_time(
             self._participants(operation),

@@ -30,14 +30,9 @@ without Hypothesis.
 
 from typing import Final
 
-from mpcsim.testing import protocol_checks, service_checks
-from mpcsim.testing.api_steps import ApiRun
-from mpcsim.testing.asgi import AsgiTarget
-from mpcsim.testing.invariants import Invariant, invariant
-from mpcsim.testing.machine import WalletMachine, check_wallet_service, machine_for
-from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
-from mpcsim.testing.protocol_run import Order, Replay, run_over_network, run_protocol
-from mpcsim.testing.service import (
+from mpcsim.testing.backend import service_checks
+from mpcsim.testing.backend.asgi import AsgiTarget
+from mpcsim.testing.backend.service import (
     Answer,
     AsgiService,
     AsyncService,
@@ -45,9 +40,15 @@ from mpcsim.testing.service import (
     Request,
     Service,
 )
+from mpcsim.testing.backend.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
+from mpcsim.testing.backend.waivers import Waivers
+from mpcsim.testing.invariants import Invariant, invariant
+from mpcsim.testing.machine.api_steps import ApiRun
+from mpcsim.testing.machine.machine import WalletMachine, check_wallet_service, machine_for
+from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
+from mpcsim.testing.runs import protocol_checks
+from mpcsim.testing.runs.protocol_run import Order, Replay, run_over_network, run_protocol
 from mpcsim.testing.story import BrokenInvariant, Call, Failure
-from mpcsim.testing.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.waivers import Waivers
 
 __all__ = [
     "INVARIANTS",

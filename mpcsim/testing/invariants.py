@@ -47,7 +47,7 @@ class Invariant(Generic[P]):
         """What is raised."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Look; what is waived just now (``mpcsim.testing.waivers``) may be broken.
+        """Look; what is waived just now (``mpcsim.testing.backend.waivers``) may be broken.
 
         Raises:
             BrokenInvariant: it does not hold (``Broken`` of this invariant), or the check has

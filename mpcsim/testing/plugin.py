@@ -51,15 +51,15 @@ from typing import Any, Final, Protocol, TextIO, cast
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.testing import waivers
-from mpcsim.testing.api_steps import ApiRun
+from mpcsim.testing.backend import waivers
+from mpcsim.testing.backend.target import HttpTarget, Target, TokenProvider, gateway_tokens
+from mpcsim.testing.backend.waivers import Waivers
 from mpcsim.testing.invariants import Invariant
-from mpcsim.testing.machine import check_wallet_service, fresh_seed
+from mpcsim.testing.machine.api_steps import ApiRun
+from mpcsim.testing.machine.machine import check_wallet_service, fresh_seed
 from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
 from mpcsim.testing.report import again, tell
 from mpcsim.testing.story import BrokenInvariant, is_told
-from mpcsim.testing.target import HttpTarget, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.waivers import Waivers
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
 __tracebackhide__ = is_told

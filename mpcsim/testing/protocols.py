@@ -2,9 +2,9 @@
 
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, MessageFault, Partition, delay, drop, duplicate
-from mpcsim.testing.deviation import Deviation, changes
-from mpcsim.testing.protocol_checks import agreement, blame_is_right, no_exception, no_hang
-from mpcsim.testing.protocol_run import (
+from mpcsim.testing.runs.deviation import Deviation, changes
+from mpcsim.testing.runs.protocol_checks import agreement, blame_is_right, no_exception, no_hang
+from mpcsim.testing.runs.protocol_run import (
     Order,
     ProtocolRun,
     Replay,
@@ -12,7 +12,7 @@ from mpcsim.testing.protocol_run import (
     run_over_network,
     run_protocol,
 )
-from mpcsim.testing.scenarios import (
+from mpcsim.testing.runs.scenarios import (
     Scenario,
     ecdsa_signing,
     frost_signing,

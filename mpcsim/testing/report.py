@@ -21,8 +21,8 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 
+from mpcsim.testing.backend.target import without_credentials
 from mpcsim.testing.story import BrokenInvariant, Failure
-from mpcsim.testing.target import without_credentials
 
 KIT: Final = Path(__file__).parent
 CAPTURED_LINES: Final = 40

@@ -1,6 +1,6 @@
 """Hypothesis strategies for threshold wallets. All of them shrink toward the ordinary case.
 
-Strategies for steps through a service's API are in ``mpcsim.testing.rules``.
+Strategies for steps through a service's API are in ``mpcsim.testing.machine.rules``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, partition
-from mpcsim.testing.deviation import Deviation, changes
-from mpcsim.testing.protocol_run import Order, Replay, recorded
-from mpcsim.testing.rules import (
+from mpcsim.testing.machine.rules import (
     api_call_sequences,
     api_calls,
     api_messages,
@@ -29,7 +27,9 @@ from mpcsim.testing.rules import (
     passwords,
     users,
 )
-from mpcsim.testing.scenarios import (
+from mpcsim.testing.runs.deviation import Deviation, changes
+from mpcsim.testing.runs.protocol_run import Order, Replay, recorded
+from mpcsim.testing.runs.scenarios import (
     Scenario,
     ecdsa_signing,
     frost_signing,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from mpcsim.testing.backend.target import Target
 from mpcsim.testing.model import CURVES
 from mpcsim.testing.plugin import CheckService, Script
-from mpcsim.testing.target import Target
 
 
 def test_health(wallet_script: Script) -> None:

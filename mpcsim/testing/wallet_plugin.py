@@ -25,7 +25,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mpcsim.testing.wallet_service import AS_USUAL, Settings, WalletService, serving
+from mpcsim.testing.backend.wallet_service import AS_USUAL, Settings, WalletService, serving
 
 
 @pytest.fixture(scope="session")

@@ -59,9 +59,9 @@ def _copy(source: Path, at: Path) -> None:
 def _reference() -> Iterator[tuple[str, str]]:
     """Its pages: file names and texts."""
     from mpcsim.cli import parser
-    from mpcsim.service.gateway import app
-    from mpcsim.service.gateway.openapi import BODIES, openapi_document
-    from node import docs, routes
+    from mpcsim.service.gateway.api import app
+    from mpcsim.service.gateway.api.openapi import BODIES, openapi_document
+    from node.api import docs, routes
 
     for name in reference.packages():
         yield f"{name}.rst", reference.package_page(name)

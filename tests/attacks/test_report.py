@@ -113,7 +113,7 @@ def test_an_unknown_attack(name, message):
 
 OWN = """
 from dataclasses import replace
-from mpcsim.attacks.frost import cheating_signer, signer
+from mpcsim.attacks.gallery.frost import cheating_signer, signer
 from mpcsim.attacks.model import Attack, aborted
 from mpcsim.attacks.stage import CHEATER, end_of, play
 from mpcsim.errors import InRound, Reason
@@ -165,7 +165,7 @@ def test_an_attack_of_ones_own_that_comes_out_otherwise(own, capsys):
         ("import nothing_like_it", "my_attacks.py, line 1: ModuleNotFoundError"),
         ("\n\n1 / 0", "my_attacks.py, line 3: ZeroDivisionError"),
         ("def f(:", "my_attacks.py: SyntaxError"),
-        ("from mpcsim.attacks.frost import *", "has no Attack"),
+        ("from mpcsim.attacks.gallery.frost import *", "has no Attack"),
         (OWN.replace('id="twice"', 'id="d1"'), "attack d1 is there twice"),
         (OWN.replace("play=doubled", "play=doubled, research=1"), "belong together"),
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.model.costs import Costs
 from tests.helpers.made_up_costs import made_up
 
 

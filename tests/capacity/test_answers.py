@@ -24,7 +24,7 @@ from mpcsim.capacity import (
     load_curve,
     sensitivity,
 )
-from mpcsim.capacity.costs import Costs
+from mpcsim.capacity.model.costs import Costs
 from mpcsim.errors import UsageError
 from mpcsim.sim.trace import Trace
 from tests.helpers.made_up_costs import made_up

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.capacity.arrivals import Bursts, Profile, Steady, Times, Users, drawn
+from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, drawn
 from mpcsim.errors import UsageError
 
 RATES = st.floats(0.0, 500.0)

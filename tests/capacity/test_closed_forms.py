@@ -15,14 +15,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from mpcsim import Network
-from mpcsim.capacity.costs import Costs, Kind, Scheduling, loopback
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.limits import Limit
-from mpcsim.capacity.model import Part
-from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
-from mpcsim.capacity.workload import Client
+from mpcsim.capacity.model.costs import Costs, Kind, Scheduling, loopback
+from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.limits import Limit
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.parts import Part
+from mpcsim.capacity.model.workload import Client
 from mpcsim.errors import UsageError
 from tests.helpers.capacity import (
     ASKS,

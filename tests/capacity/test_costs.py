@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from mpcsim.capacity.costs import POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.kernel.draws import quantile
-from mpcsim.capacity.operations import Operation
-from mpcsim.capacity.speed import Speed
+from mpcsim.capacity.model.costs import POINTS, Costs, Scheduling, Stage
+from mpcsim.capacity.model.operations import Operation
+from mpcsim.capacity.model.speed import Speed
 from mpcsim.errors import UsageError
 from mpcsim.sim.replay import MessageGraph, Packet, Step
 

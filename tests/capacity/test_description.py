@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.model import Part
+from mpcsim.capacity.model.parts import Part
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network
 from mpcsim.sim.figures import Chart, svg

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.capacity import files, plan
-from mpcsim.capacity.arrivals import Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity import plan
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Deploys, Dies, Pauses, Reshares, Slows
-from mpcsim.capacity.model import EXACTNESSES, Part
+from mpcsim.capacity.model import files
+from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.model.events import Deploys, Dies, Pauses, Reshares, Slows
+from mpcsim.capacity.model.parts import EXACTNESSES, Part
+from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
-from mpcsim.capacity.workload import OPERATIONS, Client, Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim import Network
 from tests.helpers.tiers import examples

@@ -14,7 +14,7 @@ from mpcsim.capacity.results.intervals import (
     interval,
     student,
 )
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.statistics.sketch import Sketch
 
 SERVICE_S = 0.005
 WINDOWS = 60

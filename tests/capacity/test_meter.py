@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import coincurve
 import pytest
 
-from mpcsim.service.rpc import meter, request_ids
-from mpcsim.service.rpc.threads import in_thread
+from mpcsim.service.web import meter, request_ids
+from mpcsim.service.web.threads import in_thread
 
 REQUEST = {
     "type": "http",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mpcsim.capacity import Client, Deployment, Part, Steady, Users, Workload
-from mpcsim.capacity.costs import Costs, Scheduling
-from mpcsim.capacity.model import Model
-from mpcsim.capacity.workload import SIGN
+from mpcsim.capacity.model.costs import Costs, Scheduling
+from mpcsim.capacity.model.parts import Model
+from mpcsim.capacity.model.workload import SIGN
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.network.topology import Network

@@ -10,19 +10,19 @@ import pytest
 from numpy.typing import NDArray
 
 from mpcsim import Network
-from mpcsim.capacity.arrivals import Steady
-from mpcsim.capacity.costs import LATER, Costs, Kind, Scheduling, Stage
+from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.events import Deploys, Dies, Event, Pauses, Slows
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.model import Part
-from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.arrivals import Steady
+from mpcsim.capacity.model.costs import LATER, Costs, Kind, Scheduling, Stage
+from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Slows
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.parts import Part
+from mpcsim.capacity.model.speed import Speed
+from mpcsim.capacity.model.workload import Client, Workload
 from mpcsim.capacity.real.loaded import Loaded, WrongAnswer
-from mpcsim.capacity.recording import recorded
 from mpcsim.capacity.simulation.driving import Accounts, Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.speed import Speed
-from mpcsim.capacity.workload import Client, Workload
 from mpcsim.errors import UsageError
 from node.local import LocalService
 

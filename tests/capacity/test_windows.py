@@ -17,16 +17,16 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.capacity import Deployment, Part, Pauses, Steady, Workload, cheapest, sensitivity
-from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Users
 from mpcsim.capacity.demand import Demand
 from mpcsim.capacity.experiments import search
 from mpcsim.capacity.experiments.points import told
 from mpcsim.capacity.experiments.search import Found
+from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Users
 from mpcsim.capacity.results.collecting import CLASSES, Counts, Gauges
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.results.run import Run
 from mpcsim.errors import UsageError
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.statistics.sketch import Sketch
 from tests.helpers.made_up_costs import made_up
 
 WINDOW_S = 2.0

@@ -7,7 +7,8 @@ import pytest
 
 from mpcsim.capacity import Costs, running
 from mpcsim.capacity.plan import Plan
-from mpcsim.cli import capacity, main
+from mpcsim.cli import main
+from mpcsim.cli.measure import capacity
 from mpcsim.errors import UsageError
 from tests.helpers.made_up_costs import made_up
 

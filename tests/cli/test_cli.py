@@ -13,10 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mpcsim.cli import gateway as gateway_command
 from mpcsim.cli import main, parser
-from mpcsim.cli.demo import life
 from mpcsim.cli.network import scenario
+from mpcsim.cli.service import gateway as gateway_command
+from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import (

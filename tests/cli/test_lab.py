@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mpcsim.cli.jupyterlab.contents import Contents
+from mpcsim.cli.service.jupyterlab.contents import Contents
 from tests.helpers.notebooks import notebooks
 
 

@@ -12,7 +12,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
-from mpcsim.testing.wallet_service import Settings
+from mpcsim.testing.backend.wallet_service import Settings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]

@@ -9,9 +9,9 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.smart_account.anvil import executable
+from mpcsim.service.smart_account.chain.anvil import executable
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.errors import ChainUnavailable
-from mpcsim.service.smart_account.jsonrpc import JsonRpcChain
 
 # The first account of every anvil: funded there, and known to everybody.
 ANVIL_KEY = bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80")

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from mpcsim import Network
 from mpcsim.capacity import Client, Deployment, Event
-from mpcsim.capacity.costs import Costs, Kind, Stage
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.limits import Limit
-from mpcsim.capacity.operations import ANSWERED, ASKED, Operation, Turn
+from mpcsim.capacity.model.costs import Costs, Kind, Stage
+from mpcsim.capacity.model.limits import Limit
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation, Turn
+from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.speed import Speed
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.replay import MessageGraph
 from mpcsim.sim.replay.steps import GATEWAY, Packet, Step

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mpcsim.service.rpc.database import Database
+from mpcsim.service.storage.database import Database
 
 NEVER = 10**9
 

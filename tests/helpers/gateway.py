@@ -30,17 +30,17 @@ from mpcsim.protocols.key_share import Guard, KeyShare, PublicKeyRecord
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.error_codes import HEADER, Code
-from mpcsim.service.gateway.links import Link
-from mpcsim.service.gateway.mpc_nodes import InProcess
+from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway, open_mpc_node
 from mpcsim.service.operations.data_folder import read_link
 from mpcsim.service.rpc import notices, session_keys, wire
-from mpcsim.service.rpc.database import REGISTRY
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
 from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SignedRecord
+from mpcsim.service.storage.database import REGISTRY
 from mpcsim.service.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from tests.helpers.adversary import Adversary, Tamper

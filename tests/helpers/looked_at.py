@@ -11,11 +11,11 @@ from mpcsim.service.metrics.exposition import exposed
 from mpcsim.service.operations import OpenGateway, open_gateway
 from mpcsim.service.operations.supervisor import HOST, free_port
 from mpcsim.service.process.listening import ConnectionLimits, Connections
-from mpcsim.service.rpc.transport import AsgiTransport
+from mpcsim.service.web.transport import AsgiTransport
+from node.api.metrics import seen
 from node.app import create_app
-from node.gateway_client import GatewayClient
-from node.metrics import seen
-from node.wallet import Wallet
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
 from tests.node.harness import CHEAP, PASSWORD, SETTINGS, Api, Loop, answer
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -128,7 +128,7 @@ def watch() -> None:
 
     logging.Logger.callHandlers = watched  # type: ignore[method-assign]
 
-    from mpcsim.service.rpc.entries import Book, Entry
+    from mpcsim.service.web.entries import Book, Entry
 
     close = Book.close
 

@@ -23,8 +23,8 @@ from mpcsim.protocols.engine import Definition, Done, Party, Sends, Waiting
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import InFlight, LocalRun
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.testing import scenarios
-from mpcsim.testing.scenarios import HASH, Scenario
+from mpcsim.testing.runs import scenarios
+from mpcsim.testing.runs.scenarios import HASH, Scenario
 from tests.helpers.adversary import Adversary, Tamper
 
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.gateway.decision import Decision
+from mpcsim.service.errors import Refused, timed_out
+from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.mpc_node.voting import Voting
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, timed_out
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.standing import Ask, Drop, End
 from mpcsim.service.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote

@@ -65,8 +65,8 @@ ROOMS = {
 }
 """The first whose paths a file's path begins with is its room."""
 
-COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/course.py",
-            "mpcsim/sim/replay/fitted_course.py", "mpcsim/capacity/kernel/")  # fmt: skip
+COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/course.py",
+            "mpcsim/sim/replay/kernels/fitted_course.py", "mpcsim/capacity/kernel/")  # fmt: skip
 """Compiled by numba: a mutant costs a minute of compiling, or hours when it is interpreted."""
 
 

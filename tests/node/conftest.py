@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.helpers.coroutines import pytest_pyfunc_call  # noqa: F401
 from tests.node.wallets import House
 

@@ -15,8 +15,8 @@ from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from node import models
 from node.app import create_app
 from node.errors import Conflict, NotFound
-from node.sessions import Caller
-from node.timing import Timing
+from node.process.timing import Timing
+from node.signing.sessions import Caller
 from tests.node.harness import SETTINGS, Api, running
 
 CREATED = "2026-11-21T09:30:00.123456+00:00"

@@ -18,12 +18,12 @@ from starlette.applications import Starlette
 from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.operations import OpenGateway, open_gateway
 from mpcsim.service.process.listening import ConnectionLimits, listen, options
-from mpcsim.service.rpc.transport import AsgiTransport, HttpTransport, Limits, Transport
 from mpcsim.service.vault import Argon2Cost
+from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits, Transport
 from node.app import create_app
-from node.gateway_client import GatewayClient
-from node.settings import Settings
-from node.wallet import Wallet
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
+from node.process.settings import Settings
 from tests.helpers.tiers import fast_few
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.ids import OPERATOR
-from node.argon2_queue import Argon2Queue, Full, Turns, at_a_time
 from node.errors import CallerGone, PasswordsBusy
+from node.process.argon2_queue import Argon2Queue, Full, Turns, at_a_time
 from tests.helpers.gateway import Clock
 from tests.helpers.tiers import examples
 from tests.node.harness import PLACES, system

@@ -8,7 +8,7 @@ from mpcsim import Network
 from mpcsim.errors import UsageError
 from node.calls import Signing, signing_call
 from node.local import LocalService
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.node.wallets import CHEAP
 
 STAR = Network.star(20, 5, 70)

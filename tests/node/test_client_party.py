@@ -20,9 +20,9 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.sample_keys import as_loaded, keys, session_id
 from mpcsim.service.error_codes import Code
 from node import errors
-from node.client_party import ClientParty, SessionAborted, SessionStuck
-from node.timing import Timing
-from node.workers import Workers
+from node.process.timing import Timing
+from node.process.workers import Workers
+from node.signing.client_party import ClientParty, SessionAborted, SessionStuck
 from tests.helpers.adversary import Adversary, on
 
 HASH = bytes(range(32))

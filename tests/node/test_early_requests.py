@@ -16,11 +16,11 @@ from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.transport import Reply
 from mpcsim.service.vault import SecretStore
+from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
-from node.early import Asked, Beginning
 from node.errors import ApiError, BadRequest, Upstream
+from node.signing.early import Asked, Beginning
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, failing, losing, on, settled, stored_share

@@ -13,9 +13,9 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SealKeyStatement
-from mpcsim.service.rpc.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
+from mpcsim.service.web.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
 from node import errors
-from node.gateway_client import GatewayClient
+from node.gateway.gateway_client import GatewayClient
 
 KEY_ID = bytes(32)
 OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})

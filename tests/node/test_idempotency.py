@@ -12,8 +12,8 @@ from nacl.signing import VerifyKey
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, ROLES
 from mpcsim.service.error_codes import Code
-from mpcsim.service.rpc.database import REGISTRY, StoreFailed, StoreTrouble
-from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.storage.database import REGISTRY, StoreFailed, StoreTrouble
+from mpcsim.service.web.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
 from tests.helpers.crashes import NEVER, Crash, crashing, no_waiting_for_the_disk

@@ -11,16 +11,16 @@ from typing import NamedTuple
 import pytest
 
 from mpcsim.service.process.listening import ConnectionLimits
-from mpcsim.service.rpc.places import SHARE
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.sim.run.clock import run
+from mpcsim.service.web.places import SHARE
+from mpcsim.sim.run.realtime.clock import run
 from node import errors
+from node.api.auth import MOST_WAITING, Authenticator
+from node.api.protected import MAX_BODY_BYTES
 from node.app import create_app
-from node.auth import MOST_WAITING, Authenticator
 from node.errors import Unauthorized, Unreachable
 from node.models import EXAMPLE_KEY_ID
-from node.protected import MAX_BODY_BYTES
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.node.double import BODIES, NEW, GatewayDouble, WalletDouble, doubled
 from tests.node.harness import FAST_PLACES, PLACES, SETTINGS, Api, running
 from tests.node.harness import answer as error_of

@@ -21,10 +21,10 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim import Free
-from mpcsim.sim.run.clock import Deadlock
 from mpcsim.sim.run.faults import Crash, delay
+from mpcsim.sim.run.realtime.clock import Deadlock
 from node.local import LocalService
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.helpers.tiers import fast_few
 
 CHEAP = Argon2Cost(operations=1, memory_kib=64)

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from mpcsim.service.rpc.logs import JsonLines
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.service.web.logs import JsonLines
 from tests.node.double import doubled
 from tests.node.harness import FAST_PLACES, PLACES
 

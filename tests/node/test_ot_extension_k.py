@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.service.rpc.session_keys import SessionKey
 from node.errors import Upstream
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.node.wallets import House
 
 HASH = bytes(range(32))

@@ -14,13 +14,13 @@ from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.sample_keys import presignatures
 from mpcsim.service.mpc_node import node as mpc_node
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.transport import Reply
 from mpcsim.service.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
+from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, BadRequest, NotFound, Upstream
 from node.models import KeyShareRecord
-from node.presigning import Presigner
-from node.settings import Settings
-from node.timing import Timing
+from node.process.settings import Settings
+from node.process.timing import Timing
+from node.signing.presigning import Presigner
 from tests.node import wallets
 from tests.node.wallets import House, failing, on
 

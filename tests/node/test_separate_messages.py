@@ -9,7 +9,7 @@ import pytest
 from mpcsim.ids import OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
 from node.errors import ApiError
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.helpers.gateway import CURVES
 from tests.node.wallets import House
 

@@ -15,7 +15,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.process.listening import ConnectionLimits, listen
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.helpers.repo import ROOT
 
 PATIENCE_S = 60

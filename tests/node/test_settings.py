@@ -3,7 +3,7 @@
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from node.settings import Settings, SettingsError
+from node.process.settings import Settings, SettingsError
 
 
 def test_defaults():

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-import node.suspensions
+import node.signing.suspensions
 from mpcsim.crypto.ot import extension as ot_extension
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.key_share import Guard
-from mpcsim.service.gateway import suspensions
+from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
-from node.timing import Timing
+from node.process.timing import Timing
 from tests.helpers.adversary import on as on_kind
 from tests.helpers.gateway import Clock, delivered
 from tests.node.wallets import House, Pass, answering, failing, on, playing, stored_share
@@ -45,7 +45,7 @@ def guess(message: Any) -> Any:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Attempts follow each other at once."""
-    for module in (suspensions, node.suspensions):
+    for module in (suspensions, node.signing.suspensions):
         monkeypatch.setattr(module, "FIRST_RETRY_S", 0.01)
         monkeypatch.setattr(module, "LAST_RETRY_S", 0.05)
 
@@ -232,7 +232,7 @@ async def test_what_arrives_after_the_tokens_expiry_is_not_looked_at(case, monke
 
 
 async def test_a_gateway_that_is_out_of_reach_hears_of_it_later(case, monkeypatch, learnt):
-    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
+    monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.1)
     async with case.opened() as house:
         tries = 0
 
@@ -289,7 +289,7 @@ async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
     """Neither that there is no such key, nor the record of these shares, of older ones or of
     another key, however often that was recovered. One of later shares does, after one recovery or
     several of which the node has not heard."""
-    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+    monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
         registry, alice = house.gateway.gateway.registry, house.caller().claims.user_id
 
@@ -332,8 +332,8 @@ async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
 
 
 async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, learnt, monkeypatch):
-    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.1)
-    monkeypatch.setattr(node.suspensions, "FIRST_RETRY_S", 3600.0)
+    monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.1)
+    monkeypatch.setattr(node.signing.suspensions, "FIRST_RETRY_S", 3600.0)
     async with case.opened() as house:
         await unheard(case, house)
         await case.sign(house)
@@ -408,8 +408,8 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
 async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
     case, learnt, caplog, monkeypatch
 ):
-    monkeypatch.setattr(node.suspensions, "MAX_REPORTS", 2)
-    monkeypatch.setattr(node.suspensions, "REPORT_S", 0.01)
+    monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
+    monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
         records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
 

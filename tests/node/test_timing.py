@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.timing import Timing
+from node.process.timing import Timing
 from tests.helpers.gateway import Clock
 
 

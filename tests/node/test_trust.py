@@ -9,8 +9,8 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import pins
 from mpcsim.service.rpc.statements import SealKeyStatement
-from mpcsim.service.rpc.transport import Reply
 from mpcsim.service.vault import SealKey
+from mpcsim.service.web.transport import Reply
 from node.errors import OutcomeUnknown, UntrustedNode
 from tests.helpers.gateway import hellos
 from tests.node.wallets import House, altering_json

@@ -8,8 +8,8 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.transport import Reply
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
+from mpcsim.service.web.transport import Reply
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.models import KeyShareRecord
 from tests.node.wallets import CHEAP, House, Pass, altering, failing, meddling, on

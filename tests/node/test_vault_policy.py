@@ -8,13 +8,13 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
+from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import NodeFailed, Refused
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
-from node.settings import Settings, SettingsError
+from node.process.settings import Settings, SettingsError
 from tests.helpers.gateway import CURVES, Clock
 from tests.node.wallets import House, failing
 

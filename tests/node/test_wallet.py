@@ -11,18 +11,18 @@ from coincurve import PublicKey
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-import node.password_key
-import node.wallet
+import node.keys.password_key
+import node.keys.wallet
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.protocols.signing import verifies
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.transport import Reply
+from mpcsim.service.web.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
-from node.timing import Timing
+from node.process.timing import Timing
 from tests.helpers.adversary import on as on_kind
 from tests.node import wallets
 from tests.node.wallets import House, Pass, failing, on, settled
@@ -478,7 +478,7 @@ async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house)
         made.append(bytearray(b"k" * 32))
         return made[0]
 
-    monkeypatch.setattr(node.password_key, "password_key", password_key)
+    monkeypatch.setattr(node.keys.password_key, "password_key", password_key)
 
     if ending != "well":
         house.transport.hook = on("activate" if ending == "badly" else "exchange", TOO_SLOW)

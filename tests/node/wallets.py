@@ -17,15 +17,15 @@ from mpcsim.ids import PartyId
 from mpcsim.service.operations import OpenGateway
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenVerifier
-from mpcsim.service.rpc.transport import AsgiTransport, Reply
 from mpcsim.service.vault import Argon2Cost
+from mpcsim.service.web.transport import AsgiTransport, Reply
 from node.errors import ApiError
-from node.gateway_client import GatewayClient
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
 from node.models import KeyShareRecord, PublicKey, StoredShare
-from node.sessions import Caller
-from node.settings import Settings
-from node.timing import Timing
-from node.wallet import Wallet
+from node.process.settings import Settings
+from node.process.timing import Timing
+from node.signing.sessions import Caller
 from tests.helpers.adversary import Adversary
 from tests.helpers.gateway import open_with
 

@@ -18,7 +18,7 @@ from mpcsim.protocols.engine.party import AbortNotice
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.testing.fields import alterations, malformations
+from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary
 from tests.helpers.sessions import DEFINITIONS, RecordedRun, kinds, session
 

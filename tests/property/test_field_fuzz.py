@@ -2,7 +2,7 @@
 and no honest party accepts a wrong result.
 
 Which fields there are, and how to spoil them, comes from the messages' own codecs
-(``mpcsim.testing.fields``): a new message or field is fuzzed without a word here.
+(``mpcsim.testing.runs.fields``): a new message or field is fuzzed without a word here.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.protocols.engine import Done, Send
 from mpcsim.protocols.engine.party import ABORT_KIND
 from mpcsim.protocols.local_run import LocalRun
-from mpcsim.testing.fields import Alteration, Malformation, alterations, malformations
+from mpcsim.testing.runs.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers import sessions
 from tests.helpers.adversary import Adversary, Tampered, on
 

@@ -48,7 +48,7 @@ from mpcsim.protocols.presign.steps import nth
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.service.gateway.suspensions import Suspensions
+from mpcsim.service.gateway.activation.suspensions import Suspensions
 from mpcsim.service.mpc_node.events import Event
 from mpcsim.service.rpc import mail, notices, statements
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, LinkKeys, Scope

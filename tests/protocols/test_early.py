@@ -19,7 +19,7 @@ from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.early import FIRST_KIND
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.testing.fields import alterations, malformations
+from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary, on
 
 PAIR = (CLIENT, OPERATOR)

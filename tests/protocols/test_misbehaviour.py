@@ -40,7 +40,7 @@ from mpcsim.protocols.dkg.messages import Commit, Reveal
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.testing.fields import alterations
+from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, Tampered, drawing, on, with_round
 from tests.helpers.sessions import HASH, Session, judge, run_with, session
 
@@ -67,7 +67,7 @@ class Scenario:
 
 
 def altered(kind: str, change: str, to: set[int] | None = None) -> Cheat:
-    """The cheater makes one of the changes of ``mpcsim.testing.fields``, by its name."""
+    """The cheater makes one of the changes of ``mpcsim.testing.runs.fields``, by its name."""
 
     def cheat(s: Session) -> Adversary:
         party = s.party(CHEATER)

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from mpcsim.attacks.edwards import verify_with_cofactor
+from mpcsim.attacks.gallery.edwards import verify_with_cofactor
 from mpcsim.crypto.groups.ed25519 import ED25519, Ed25519Point
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import InvalidEncoding

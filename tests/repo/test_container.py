@@ -18,7 +18,7 @@ import yaml
 
 from mpcsim.service.operations.serving import SHUTDOWN_S as GATEWAY_SHUTDOWN_S
 from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
-from mpcsim.service.rpc import logs
+from mpcsim.service.web import logs
 from node.serving import SHUTDOWN_S as NODE_SHUTDOWN_S
 from tests.helpers.repo import ROOT
 from tests.repo.test_lock import read_lock

@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from mpcsim.service.gateway.openapi import BODIES, openapi_document
+from mpcsim.service.gateway.api.openapi import BODIES, openapi_document
 from tests.helpers.repo import ROOT
 
 SITE = ROOT / "notebooks" / "site"

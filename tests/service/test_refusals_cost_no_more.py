@@ -16,7 +16,7 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import MAX_TOKEN_CHARS, TokenIssuer, TokenVerifier, make_signing_key
-from mpcsim.service.smart_account.fields import MAX_BYTES, UNPRICED, parse_fields
+from mpcsim.service.smart_account.operation.fields import MAX_BYTES, UNPRICED, parse_fields
 from mpcsim.service.vault import EncryptedShare
 
 LARGEST = 256 * 1024

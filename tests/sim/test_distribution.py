@@ -16,7 +16,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.replay import Distribution, MessageGraph, Packet, Replay, Step, many
 from mpcsim.sim.replay.plan import CHUNK
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.sketch import ERROR
+from mpcsim.sim.statistics.sketch import ERROR
 
 ONE, TWO, THREE = PartyId(1), PartyId(2), PartyId(3)
 NETWORK = Network.mesh((1, 2, 3), LogNormal(20.0, 0.5))

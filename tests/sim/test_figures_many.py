@@ -22,9 +22,9 @@ import mpcsim.sim as sim
 from mpcsim.errors import UsageError
 from mpcsim.sim import figures
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.compare import Comparison
+from mpcsim.sim.experiments.compare import Comparison
 from mpcsim.sim.figures import FILLS, TALLEST, curves, heat_map, ranked, splits, svg
-from mpcsim.sim.figures.scales import scale_of
+from mpcsim.sim.figures.parts.scales import scale_of
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay.results import Explanation, Replay

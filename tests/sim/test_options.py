@@ -15,7 +15,7 @@ import pytest
 from mpcsim.cli import main, parser
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim import experiments
+from mpcsim.sim.experiments import experiments
 from mpcsim.sim.network.draws import SeededDraws
 from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott

@@ -26,7 +26,7 @@ from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import DrawTable, MessageGraph, Packet, Replay, Step, plan, record
-from mpcsim.sim.replay.arrays import PARTS
+from mpcsim.sim.replay.kernels.arrays import PARTS
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import drop, duplicate

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.sketch import BITS, BUCKETS, ERROR, LEAST, MOST, Sketch
+from mpcsim.sim.statistics.sketch import BITS, BUCKETS, ERROR, LEAST, MOST, Sketch
 
 LEVELS = (0.0, 0.25, 0.5, 0.9, 0.99, 0.999, 1.0)
 

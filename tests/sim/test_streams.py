@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpcsim.capacity.arrivals import Steady, drawn
+from mpcsim.capacity.model.arrivals import Steady, drawn
 from mpcsim.capacity.simulation.latencies import BLOCK, Latencies
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.draws import DrawTable, Sampled
+from mpcsim.sim.replay.kernels.draws import DrawTable, Sampled
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import FaultPlan, noise
 from mpcsim.sim.simulation import Simulation

@@ -9,7 +9,7 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.testing.service_checks import SECP256K1_ORDER
+from mpcsim.testing.backend.service_checks import SECP256K1_ORDER
 
 OTHER_KEY = {
     # 2 G on either curve

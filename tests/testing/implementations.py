@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from mpcsim.errors import Aborted, OnReceipt, Reason
 from mpcsim.protocols.engine import Done, Output, Party
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.testing.scenarios import Scenario
+from mpcsim.testing.runs.scenarios import Scenario
 
 
 def hunting(test: Callable[..., None]) -> Callable[..., None]:

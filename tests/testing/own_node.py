@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.ids import ROLES
-from mpcsim.service.rpc.logs import JsonLines
 from mpcsim.service.rpc.tokens import TokenIssuer
-from mpcsim.service.rpc.transport import AsgiTransport, Reply, Transport
 from mpcsim.service.vault import Argon2Cost
+from mpcsim.service.web.logs import JsonLines
+from mpcsim.service.web.transport import AsgiTransport, Reply, Transport
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from mpcsim.testing import AsgiService, AsgiTarget, Part
 from node.app import create_app
 from node.errors import Unreachable
-from node.gateway_client import GatewayClient
+from node.gateway.gateway_client import GatewayClient
+from node.keys.wallet import Wallet
 from node.local import VIRTUAL_START, LocalService
-from node.settings import Settings
-from node.wallet import Wallet
+from node.process.settings import Settings
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 EXPIRY_MS = 61_000.0

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mpcsim.testing import ApiRun, BrokenInvariant, Profile, check_wallet_service
-from mpcsim.testing import service_checks as checks
+from mpcsim.testing.backend import service_checks as checks
 from tests.helpers import secrecy
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode

@@ -8,11 +8,11 @@ from mpcsim.errors import Aborted, InRound, Reason
 from mpcsim.protocols.engine import Done, Waiting
 from mpcsim.sim.run.faults import Crash
 from mpcsim.testing import BrokenInvariant, protocols
-from mpcsim.testing import protocol_checks as checks
 from mpcsim.testing import strategies as wallets
-from mpcsim.testing.deviation import Deviation, changes
-from mpcsim.testing.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
-from mpcsim.testing.scenarios import frost_signing, resharing
+from mpcsim.testing.runs import protocol_checks as checks
+from mpcsim.testing.runs.deviation import Deviation, changes
+from mpcsim.testing.runs.protocol_run import Order, Replay, recorded, run_over_network, run_protocol
+from mpcsim.testing.runs.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
 from tests.testing.implementations import hunting

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpcsim.testing import BrokenInvariant, report, suite
-from mpcsim.testing.target import HttpTarget, without_credentials
+from mpcsim.testing.backend.target import HttpTarget, without_credentials
 from tests.helpers.processes import pytest_with_the_kit
 
 pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.soak  # Whole runs of the kit: seconds each.
 TESTS = '''
 import pytest
 from mpcsim.testing import ApiRun, Replay, run_protocol
-from mpcsim.testing.scenarios import frost_signing
+from mpcsim.testing.runs.scenarios import frost_signing
 from tests.testing import faulty, implementations, own_invariants
 from tests.testing.own_node import OwnNode
 

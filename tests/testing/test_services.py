@@ -12,11 +12,11 @@ from starlette.applications import Starlette
 
 from mpcsim.service.operations import open_gateway
 from mpcsim.testing import ApiRun, AsgiTarget, HttpTarget, check_wallet_service, plugin
-from mpcsim.testing import service_checks as checks
-from mpcsim.testing.asgi import LogLines
+from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.backend.asgi import LogLines
+from mpcsim.testing.backend.service import Answer, Loop, Request, service_of
+from mpcsim.testing.backend.target import ShowsLogs
 from mpcsim.testing.profile import Profile, Progress
-from mpcsim.testing.service import Answer, Loop, Request, service_of
-from mpcsim.testing.target import ShowsLogs
 from node.local import LocalService
 from tests.helpers import secrecy
 from tests.helpers.processes import pytest_with_the_kit

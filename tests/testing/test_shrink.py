@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from mpcsim.testing import ApiRun, BrokenInvariant, Call, Failure, Profile, check_wallet_service
-from mpcsim.testing import service_checks as checks
-from mpcsim.testing.machine import UNSTEADY
-from mpcsim.testing.shrink import shrink
+from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.machine.machine import UNSTEADY
+from mpcsim.testing.machine.shrink import shrink
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
 

@@ -8,10 +8,10 @@ from mpcsim.crypto.bip32 import parse_path, path_text
 from mpcsim.errors import UsageError
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
-from mpcsim.testing.api_steps import STEPS, damaged
-from mpcsim.testing.rules import child_paths
-from mpcsim.testing.scenarios import shares_problem
-from mpcsim.testing.shrink import shrink
+from mpcsim.testing.machine.api_steps import STEPS, damaged
+from mpcsim.testing.machine.rules import child_paths
+from mpcsim.testing.machine.shrink import shrink
+from mpcsim.testing.runs.scenarios import shares_problem
 from tests.helpers.tiers import examples
 
 few = examples(15, suppress_health_check=list(HealthCheck))

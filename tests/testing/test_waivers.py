@@ -7,7 +7,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
-from mpcsim.testing import service_checks as checks
+from mpcsim.testing.backend import service_checks as checks
 from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from mpcsim.attacks.service import (
+from mpcsim.attacks.service.cells import (
     cheating,
     gateway,
     keys_in_force,

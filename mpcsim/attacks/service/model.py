@@ -11,7 +11,7 @@ from mpcsim.attacks.service.stage import Stage
 from mpcsim.attacks.service.table import BY_ID, Goal, Row
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from node.local import GATEWAY_ADDRESS
-from node.settings import Settings
+from node.process.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

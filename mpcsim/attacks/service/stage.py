@@ -28,12 +28,11 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.protocols.key_share import Guard, KeyShare
-from mpcsim.service.gateway.mpc_nodes import InProcess
+from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.tokens import Claims
-from mpcsim.service.rpc.transport import AsgiTransport, Limits
 from mpcsim.service.vault import (
     HALF_BYTES,
     Argon2Cost,
@@ -43,17 +42,18 @@ from mpcsim.service.vault import (
     VaultUse,
     password_key,
 )
+from mpcsim.service.web.transport import AsgiTransport, Limits
 from node.checks import OpenedShare, SealedShare
-from node.early import Asked, Beginning
 from node.errors import ApiError
-from node.gateway_client import GatewayClient
+from node.gateway.gateway_client import GatewayClient
+from node.gateway.trust import Trust
+from node.keys.wallet import Wallet
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
-from node.sessions import Caller
-from node.settings import Settings
-from node.timing import Timing
-from node.trust import Trust
-from node.wallet import Wallet
+from node.process.settings import Settings
+from node.process.timing import Timing
+from node.signing.early import Asked, Beginning
+from node.signing.sessions import Caller
 
 T = TypeVar("T")
 

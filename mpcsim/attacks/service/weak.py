@@ -13,13 +13,13 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.key_share import Guard, KeyShare
-from mpcsim.service.gateway.decision import Decision
-from mpcsim.service.gateway.links import Times
+from mpcsim.service.errors import Refused, no_such_key
+from mpcsim.service.gateway.activation.decision import Decision
+from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.meeting import Meeting
-from mpcsim.service.gateway.sessions import Session
+from mpcsim.service.gateway.sessions.sessions import Session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import notices, wire
-from mpcsim.service.rpc.errors import Refused, no_such_key
 from mpcsim.service.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
 from mpcsim.service.rpc.standing import Holdings, ListHoldings
 from mpcsim.service.rpc.statements import SignedRecord, Suspended
@@ -32,12 +32,12 @@ from mpcsim.service.vault import (
     WrongKey,
 )
 from mpcsim.service.vault.sealing import share_key
-from node.auth import Authenticator
+from node.api.auth import Authenticator
 from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode
+from node.gateway.trust import Trust
 from node.local import VIRTUAL_START, LocalService
-from node.sessions import Caller
-from node.trust import Trust
+from node.signing.sessions import Caller
 
 WITH_TOKENS: Final = (
     "token",

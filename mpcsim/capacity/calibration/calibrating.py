@@ -1,7 +1,7 @@
 """The real service under several loads on this machine, and the costs that follow.
 
 Three services run side by side, one of them at a time under load: as it is, which gives the
-processor time of each part for each call; with meters (``mpcsim.service.rpc.meter``), which tell
+processor time of each part for each call; with meters (``mpcsim.service.web.meter``), which tell
 how it is divided among messages; and with meters that look for curve arithmetic. Loads take turns
 in short measurements, again and again, so that what else the machine does meets all of them alike;
 and all times are in units of the machine's own speed, from a piece of Python before and after each.
@@ -34,12 +34,12 @@ from mpcsim.capacity.calibration.measuring import (
     metered,
 )
 from mpcsim.capacity.calibration.reading import Samples
+from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.calibration.twin import Load, handled
-from mpcsim.capacity.costs import Costs
-from mpcsim.capacity.operations import ANSWERED
-from mpcsim.capacity.recording import recorded
-from mpcsim.capacity.speed import Speed
-from mpcsim.capacity.workload import OPERATIONS
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.operations import ANSWERED
+from mpcsim.capacity.model.speed import Speed
+from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.errors import UsageError, unknown
 
 Tell = Callable[[str, float], None]

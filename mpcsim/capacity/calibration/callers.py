@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import httptools
 
-from mpcsim.capacity.operations import PRESIGNATURES
-from mpcsim.capacity.workload import OPERATIONS
+from mpcsim.capacity.model.operations import PRESIGNATURES
+from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.errors import UsageError
 
 PASSWORD: Final = "correct horse battery staple"

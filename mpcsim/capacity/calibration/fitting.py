@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from mpcsim.capacity.calibration import twin
 from mpcsim.capacity.calibration.scheduling import scheduling
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
-from mpcsim.capacity.costs import LATER, POINTS, Costs, Scheduling, Stage
-from mpcsim.capacity.operations import Operation
-from mpcsim.capacity.speed import Speed
+from mpcsim.capacity.model.costs import LATER, POINTS, Costs, Scheduling, Stage
+from mpcsim.capacity.model.operations import Operation
+from mpcsim.capacity.model.speed import Speed
 
 PASSES: Final = 3
 COOLING_MS: Final = (20.0, 80.0, 320.0)

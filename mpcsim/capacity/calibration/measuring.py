@@ -28,10 +28,10 @@ from mpcsim.capacity.calibration.service import (
     busy_ms,
     served,
 )
-from mpcsim.capacity.speed import interpreter_us
-from mpcsim.capacity.workload import OPERATIONS
+from mpcsim.capacity.model.speed import interpreter_us
+from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc.meter import CURVES_VARIABLE, VARIABLE
+from mpcsim.service.web.meter import CURVES_VARIABLE, VARIABLE
 from mpcsim.sim.streams import generator
 
 T = TypeVar("T")

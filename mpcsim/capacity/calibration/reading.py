@@ -1,4 +1,4 @@
-"""Costs of handling each message, from what the servers' ``mpcsim.service.rpc.meter`` wrote.
+"""Costs of handling each message, from what the servers' ``mpcsim.service.web.meter`` wrote.
 
 Requests of one call have the same id in all processes. So the n-th request with it at the gateway
 is the graph's n-th from node to gateway, and so on.
@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import LATER, Kind, Stage
-from mpcsim.capacity.operations import ASKED
-from mpcsim.service.rpc.meter import Part
+from mpcsim.capacity.model.costs import LATER, Kind, Stage
+from mpcsim.capacity.model.operations import ASKED
+from mpcsim.service.web.meter import Part
 
 COLUMNS: Final = tuple(each.name for each in fields(Part) if each.type == "int")
 """Of what a meter says about a part of a request."""

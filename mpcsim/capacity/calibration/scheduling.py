@@ -17,8 +17,8 @@ from typing import Final
 
 from mpcsim.capacity.calibration import twin
 from mpcsim.capacity.calibration.twin import Load
-from mpcsim.capacity.costs import Costs, Scheduling
-from mpcsim.capacity.operations import Operation
+from mpcsim.capacity.model.costs import Costs, Scheduling
+from mpcsim.capacity.model.operations import Operation
 
 BEGIN: Final = Scheduling(0.6, 0.8, 0.5)
 TRIED: Final[Mapping[str, Sequence[float]]] = {

@@ -21,7 +21,7 @@ from mpcsim.service.operations.supervisor import (
     node_program,
     running,
 )
-from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.storage.database import REGISTRY
 
 _PROC: Final = Path("/proc")
 

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import Costs, loopback
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records
-from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.costs import Costs, loopback
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.workload import Client
 from mpcsim.capacity.simulation.driving import Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.workload import Client
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.sim.replay.steps import GATEWAY
 from mpcsim.sim.streams import generator

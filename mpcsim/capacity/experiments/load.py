@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.demand import rounded_down
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments.points import MINUTES, capacity_point
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.running import demand_of
-from mpcsim.capacity.workload import Workload
-from mpcsim.sim.sweep import sweep
+from mpcsim.sim.experiments.sweep import sweep
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mpcsim.capacity.figures import Chart
+    from mpcsim.capacity.results.figures import Chart
 
 LOADS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.1)
 """Of a load curve: parts of the most that is possible."""
@@ -46,7 +46,7 @@ class LoadCurve:
 
     def plot(self) -> Chart:
         """Percentiles over the load, with the knee marked; needs matplotlib."""
-        from mpcsim.capacity import figures
+        from mpcsim.capacity.results import figures
 
         return figures.load_curves({"": self})
 

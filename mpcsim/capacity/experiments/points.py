@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from mpcsim.capacity.arrivals import Steady
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
-from mpcsim.capacity.model import Part
+from mpcsim.capacity.model.arrivals import Steady
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.parts import Part
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.results import answers
 from mpcsim.capacity.results.run import Run
-from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError
-from mpcsim.sim.sweep import Plain
+from mpcsim.sim.experiments.sweep import Plain
 
 MINUTES: Final = 10.0
 """Of each run, by default."""

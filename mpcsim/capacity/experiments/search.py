@@ -8,15 +8,15 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mpcsim.capacity.arrivals import Steady
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments.points import MINUTES, with_parts
+from mpcsim.capacity.model.arrivals import Steady
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.results import answers
 from mpcsim.capacity.results.record import Percentile
 from mpcsim.capacity.results.run import Run
 from mpcsim.capacity.running import demand_of
-from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.traces.frame import load_pandas
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.arrivals import Arrivals, Steady, Users
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments.points import MINUTES, with_parts
+from mpcsim.capacity.model.arrivals import Arrivals, Steady, Users
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.results.intervals import student
-from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.topology import Link, Network
 from mpcsim.sim.traces.frame import load_pandas

@@ -20,7 +20,7 @@ from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import END_OF
 from mpcsim.carrier import AtOnce, Direct, End, Exchange, Pieces
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc.transport import MAX_CONNECTIONS
+from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
 from mpcsim.sim.run.live import LiveTraffic

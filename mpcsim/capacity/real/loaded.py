@@ -31,11 +31,12 @@ from coincurve import PublicKey
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
-from mpcsim.capacity.events import Deploys, Dies, Event
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model import Model
-from mpcsim.capacity.operations import ANSWERED, ASKED, PRESIGNATURES
+from mpcsim.capacity.model.events import Deploys, Dies, Event
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, PRESIGNATURES
+from mpcsim.capacity.model.parts import Model
+from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.capacity.real import calls
 from mpcsim.capacity.real.calls import Call, Kind
 from mpcsim.capacity.real.carrier import LoadedCarrier
@@ -44,13 +45,12 @@ from mpcsim.capacity.real.machines import Machines
 from mpcsim.capacity.simulation.driving import Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import CALLER, NODE
-from mpcsim.capacity.workload import OPERATIONS
 from mpcsim.errors import MpcError, UsageError, unknown
 from mpcsim.service.error_codes import HEADER, Code
 from mpcsim.service.vault import Argon2Cost
-from mpcsim.sim.run.clock import VirtualLoop
+from mpcsim.sim.run.realtime.clock import VirtualLoop
 from node.local import ADDRESS, LocalService
-from node.settings import Settings
+from node.process.settings import Settings
 
 Compute = Literal["sampled", "live"]
 CHEAP: Final = Argon2Cost(operations=1, memory_kib=64)

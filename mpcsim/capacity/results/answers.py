@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mpcsim.capacity import events
-from mpcsim.capacity.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.model import events
+from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas
 

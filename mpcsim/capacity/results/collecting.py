@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
 from mpcsim.capacity.simulation.driving import Drive
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.statistics.sketch import Sketch
 
 Floats = NDArray[np.float64]
 

@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.statistics.sketch import Sketch
 
 CONFIDENCE: Final = 0.95
 SMALLEST: Final = (2, 3, 6)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpcsim.capacity.arrivals import Times, Users
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.demand import Demand
-from mpcsim.capacity.model import Model
+from mpcsim.capacity.model.arrivals import Times, Users
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.parts import Model
+from mpcsim.capacity.model.workload import Workload
 from mpcsim.capacity.results.collecting import (
     OUTCOMES,
     Collector,
@@ -29,9 +30,8 @@ from mpcsim.capacity.results.intervals import (
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driving import Kept
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.capacity.workload import Workload
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.sketch import ERROR, Sketch
+from mpcsim.sim.statistics.sketch import ERROR, Sketch
 from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:

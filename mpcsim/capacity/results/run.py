@@ -89,13 +89,13 @@ class Run(RunRecord):
     def timeline(self, operation: str | None = None) -> Chart:
         """Percentiles (of an operation), calls under way and bad ends over time; needs
         matplotlib."""
-        from mpcsim.capacity import figures
+        from mpcsim.capacity.results import figures
 
         return figures.timeline(self, operation)
 
     def utilisation(self) -> Chart:
         """How busy cores and event loops were over time; needs matplotlib."""
-        from mpcsim.capacity import figures
+        from mpcsim.capacity.results import figures
 
         return figures.utilisation(self)
 

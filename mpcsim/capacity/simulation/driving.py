@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.events import Event
 from mpcsim.capacity.kernel import records as kernel
+from mpcsim.capacity.model.events import Event
 from mpcsim.capacity.simulation.incidents import Moment, incidents
 from mpcsim.capacity.simulation.layout import Layout, chained
 from mpcsim.errors import UsageError

@@ -9,12 +9,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.limits import Limit
-from mpcsim.capacity.model import Model
-from mpcsim.capacity.operations import Operation
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.limits import Limit
+from mpcsim.capacity.model.operations import Operation
+from mpcsim.capacity.model.parts import Model
+from mpcsim.capacity.model.workload import Client
 from mpcsim.capacity.simulation.latencies import Latencies
 from mpcsim.capacity.simulation.machines import Machines
 from mpcsim.capacity.simulation.shape import (
@@ -26,9 +27,8 @@ from mpcsim.capacity.simulation.shape import (
     Shape,
 )
 from mpcsim.capacity.simulation.writing import Links, written
-from mpcsim.capacity.workload import Client
 from mpcsim.errors import UsageError, unknown
-from mpcsim.service.rpc.transport import MAX_CONNECTIONS
+from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network import traffic
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.streams import stream_key

@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import Costs
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model import Model, Part
+from mpcsim.capacity.model.costs import Costs
+from mpcsim.capacity.model.parts import Model, Part
 from mpcsim.capacity.simulation.shape import ROLES
 
 THREADS: Final = 32
@@ -22,8 +22,8 @@ _ALONE: Final = Part(speed=math.inf)
 
 
 def threads(part: str, cores: int) -> int:
-    """Of each of a part's processes: asyncio's own pool, or both of the node's (``node.workers``,
-    ``node.argon2_queue``)."""
+    """Of each of a part's processes: asyncio's own pool, or both of the node's (``node.process.workers``,
+    ``node.process.argon2_queue``)."""
     return min(THREADS, cores + 1 + max(1, cores - 1) if part == "node" else cores + 4)
 
 

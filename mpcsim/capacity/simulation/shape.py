@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from mpcsim.capacity.kernel.records import DONE, NONE, REFUSED
-from mpcsim.capacity.limits import Limit
-from mpcsim.capacity.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.limits import Limit
+from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
 from mpcsim.sim.replay.steps import GATEWAY

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.costs import KINDS, LATER, Costs, Stage
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
+from mpcsim.capacity.model.costs import KINDS, LATER, Costs, Stage
 from mpcsim.capacity.simulation.shape import END_OF, Shape
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.ways import ways

@@ -5,6 +5,6 @@ door.
 """
 
 from mpcsim.lab.explorer.explorer import Explorer
-from mpcsim.lab.explorer.sessions import Edit
+from mpcsim.lab.explorer.model.sessions import Edit
 
 __all__ = ["Edit", "Explorer"]

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.exploration import Exploration
+from mpcsim.lab.explorer.model.exploration import Exploration
+from mpcsim.lab.explorer.model.sessions import Edit, LiveSession
 from mpcsim.lab.explorer.parties import PartiesSession
 from mpcsim.lab.explorer.saved import saved_page
-from mpcsim.lab.explorer.sessions import Edit, LiveSession
 from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds, mimebundle

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.sessions import Edit, LiveSession, altering
+from mpcsim.lab.explorer.model.sessions import Edit, LiveSession, altering
 from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties

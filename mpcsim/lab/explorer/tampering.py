@@ -8,7 +8,7 @@ from typing import Final
 
 from mpcsim.ids import PartyId
 from mpcsim.lab.explorer.explorer import Explorer
-from mpcsim.lab.explorer.fields import REPLACE, Field
+from mpcsim.lab.explorer.model.fields import REPLACE, Field
 
 WHOLE: Final = "(whole)"
 """In the place of a field: the message itself."""

@@ -12,7 +12,7 @@ from mpcsim.errors import UsageError, unknown
 from mpcsim.lab.what_if.configuration import MOST_LOSS, RATES, Configuration
 from mpcsim.sim.network import presets
 from node.calls import SIGNERS
-from node.settings import POLICIES
+from node.process.settings import POLICIES
 
 Value = str | float | int | bool | None
 

@@ -13,7 +13,7 @@ from mpcsim.lab.what_if import fields
 from mpcsim.lab.what_if.comparison import PERCENTS, Comparison
 from mpcsim.lab.what_if.configuration import Configuration
 from mpcsim.sim.colours import PartyColour, party_colour
-from mpcsim.sim.figures.style import FILLS
+from mpcsim.sim.figures.parts.style import FILLS
 from mpcsim.sim.replay import Replay
 
 LOWEST: Final = 1e-3

@@ -18,13 +18,13 @@ from starlette.routing import Route
 
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding, UsageError, unknown
+from mpcsim.service.errors import BAD_REQUEST, NOT_FOUND, UNAUTHORIZED, UNAVAILABLE, Refused
 from mpcsim.service.fault_injection.conditions import NotInForce
 from mpcsim.service.fault_injection.table import SWITCHES
 from mpcsim.service.operations.supervisor import HOST
 from mpcsim.service.process.listening import ConnectionLimits, listen, options
-from mpcsim.service.rpc.errors import BAD_REQUEST, NOT_FOUND, UNAUTHORIZED, UNAVAILABLE, Refused
-from mpcsim.service.rpc.http import HANDLERS, App, read_body
-from mpcsim.service.rpc.threads import in_thread
+from mpcsim.service.web.http import HANDLERS, App, read_body
+from mpcsim.service.web.threads import in_thread
 
 MAX_BODY_BYTES: Final = 1 << 16
 """A scenario has a few thousand."""

@@ -33,7 +33,7 @@ STOPPING_S: Final = 1.0
 """How long a switch under way is waited for when all is to stop."""
 COMPILING_S: Final = 120.0
 """How much longer the gateway may take for a network: the first one is compiled."""
-_MODULES: Final = {"mpcsim": "mpcsim.cli.controlled", "node": "node.controlled"}
+_MODULES: Final = {"mpcsim": "mpcsim.cli.service.controlled", "node": "node.controlled"}
 """The programs that take switches, by those that do not."""
 _STORES: Final = ("operator", "institution", "gateway")
 """Who has one, in the order of their start."""

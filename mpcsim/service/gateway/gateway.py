@@ -14,19 +14,7 @@ from typing import Any, Final
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, SESSION_ID_BYTES, PartyId
-from mpcsim.service.gateway.activation import Activation
-from mpcsim.service.gateway.attestations import Attestations
-from mpcsim.service.gateway.limits import Limit
-from mpcsim.service.gateway.links import Link, answered
-from mpcsim.service.gateway.meeting import Meeting
-from mpcsim.service.gateway.registry import Registry
-from mpcsim.service.gateway.sessions import Asking, Sessions
-from mpcsim.service.gateway.streaming import Reply, Streaming
-from mpcsim.service.gateway.suspensions import Suspensions
-from mpcsim.service.gateway.waves import Waves
-from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.entries import note
-from mpcsim.service.rpc.errors import (
+from mpcsim.service.errors import (
     BAD_REQUEST,
     GENERATION,
     NOT_FOUND,
@@ -44,12 +32,24 @@ from mpcsim.service.rpc.errors import (
     starting,
     too_many_at_once,
 )
+from mpcsim.service.gateway.activation.activation import Activation
+from mpcsim.service.gateway.activation.attestations import Attestations
+from mpcsim.service.gateway.activation.suspensions import Suspensions
+from mpcsim.service.gateway.api.limits import Limit
+from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.meeting import Meeting
+from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.sessions.sessions import Asking, Sessions
+from mpcsim.service.gateway.sessions.streaming import Reply, Streaming
+from mpcsim.service.gateway.sessions.waves import Waves
+from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.http import Incoming
-from mpcsim.service.rpc.places import TooManyOfUser, UserPlaces
 from mpcsim.service.rpc.session_keys import is_call_proven
-from mpcsim.service.rpc.threads import all_of, both
 from mpcsim.service.rpc.tokens import Claims
+from mpcsim.service.web.entries import note
+from mpcsim.service.web.http import Incoming
+from mpcsim.service.web.places import TooManyOfUser, UserPlaces
+from mpcsim.service.web.threads import all_of, both
 
 AT_ONCE: Final = 128
 """Requests of one user that are answered at a time, besides those that may wait for its keys: while

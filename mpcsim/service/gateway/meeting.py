@@ -16,13 +16,13 @@ from typing import Final
 
 from mpcsim.ids import PartyId
 from mpcsim.service.error_codes import Code
-from mpcsim.service.gateway.activation import Activation
-from mpcsim.service.gateway.attestations import Attestations
-from mpcsim.service.gateway.links import Link
+from mpcsim.service.errors import UNAVAILABLE, LinkFailed, NodeFailed, Refused
+from mpcsim.service.gateway.activation.activation import Activation
+from mpcsim.service.gateway.activation.attestations import Attestations
+from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.rpc import pins, wire
-from mpcsim.service.rpc.database import StoreFailed
-from mpcsim.service.rpc.errors import UNAVAILABLE, LinkFailed, NodeFailed, Refused
 from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.storage.database import StoreFailed
 
 LOG = logging.getLogger(__name__)
 

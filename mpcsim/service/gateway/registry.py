@@ -26,7 +26,10 @@ from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.service.rpc.database import (
+from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
+from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
+from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.storage.database import (
     IN_MEMORY,
     REGISTRY,
     Database,
@@ -34,9 +37,6 @@ from mpcsim.service.rpc.database import (
     StoreFailed,
     file_of,
 )
-from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
-from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.rpc.wire import Occasion
 
 LOG = logging.getLogger(__name__)
 

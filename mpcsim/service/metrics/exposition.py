@@ -25,11 +25,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mpcsim.errors import UsageError
+from mpcsim.service.errors import UNAVAILABLE
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.readiness import Probe, Readiness
 from mpcsim.service.process.listening import ConnectionLimits, Connections, listen, options
-from mpcsim.service.rpc.errors import UNAVAILABLE
-from mpcsim.service.rpc.http import HANDLERS, App
+from mpcsim.service.web.http import HANDLERS, App
 from mpcsim.version import __version__
 
 LIMITS: Final = ConnectionLimits(connections=20, header_bytes=8192, header_s=5, body_s=10)

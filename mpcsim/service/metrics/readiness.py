@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from starlette.applications import Starlette
 
-from mpcsim.service.rpc.threads import in_thread
+from mpcsim.service.web.threads import in_thread
 
 LOG = logging.getLogger(__name__)
 

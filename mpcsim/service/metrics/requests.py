@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from starlette.routing import BaseRoute, Route
 
 from mpcsim.service.metrics.durations import BOUNDS_S, Durations
-from mpcsim.service.rpc.entries import Entry
+from mpcsim.service.web.entries import Entry
 
 OTHER: Final = "other"
 """Whatever has no name of its own: an unknown path, for one."""

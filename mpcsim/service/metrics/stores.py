@@ -1,4 +1,4 @@
-"""A store's files, and the room that they have (``mpcsim.service.rpc.database``)."""
+"""A store's files, and the room that they have (``mpcsim.service.storage.database``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from mpcsim.service.rpc.database import Database
+from mpcsim.service.storage.database import Database
 
 
 class StoreSizes(Collector):

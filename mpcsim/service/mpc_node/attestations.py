@@ -11,10 +11,7 @@ from collections.abc import Callable
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.error_codes import Code
-from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.mpc_node.peer import Peer
-from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.rpc.errors import (
+from mpcsim.service.errors import (
     BAD_REQUEST,
     UNAVAILABLE,
     NodeFailed,
@@ -22,6 +19,9 @@ from mpcsim.service.rpc.errors import (
     not_attested,
     suspended,
 )
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.peer import Peer
+from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.rpc.statements import (
     ATTESTED_S,
     MAX_ATTESTED,

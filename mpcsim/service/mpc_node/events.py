@@ -20,8 +20,8 @@ from typing import Final
 
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc.database import without_temporary_files
 from mpcsim.service.rpc.statements import LogHead
+from mpcsim.service.storage.database import without_temporary_files
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS events (

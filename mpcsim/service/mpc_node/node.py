@@ -59,17 +59,7 @@ from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.signing import signer
 from mpcsim.service.error_codes import Code
-from mpcsim.service.mpc_node.attestations import Attestations
-from mpcsim.service.mpc_node.events import Kind
-from mpcsim.service.mpc_node.peer import Peer
-from mpcsim.service.mpc_node.presignatures import Allowances, Parts
-from mpcsim.service.mpc_node.store import ShareStore, StoredShare
-from mpcsim.service.mpc_node.testimonies import Testimonies
-from mpcsim.service.mpc_node.voting import Voting
-from mpcsim.service.rpc import notices, wire
-from mpcsim.service.rpc.database import StoreFailed
-from mpcsim.service.rpc.entries import note
-from mpcsim.service.rpc.errors import (
+from mpcsim.service.errors import (
     BAD_REQUEST,
     CONFLICT,
     GONE,
@@ -89,6 +79,14 @@ from mpcsim.service.rpc.errors import (
     suspended,
     unmerged,
 )
+from mpcsim.service.mpc_node.attestations import Attestations
+from mpcsim.service.mpc_node.events import Kind
+from mpcsim.service.mpc_node.peer import Peer
+from mpcsim.service.mpc_node.presignatures import Allowances, Parts
+from mpcsim.service.mpc_node.store import ShareStore, StoredShare
+from mpcsim.service.mpc_node.testimonies import Testimonies
+from mpcsim.service.mpc_node.voting import Voting
+from mpcsim.service.rpc import notices, wire
 from mpcsim.service.rpc.grants import Grant, GrantReader, Keyring, Scope
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
@@ -103,7 +101,9 @@ from mpcsim.service.rpc.statements import (
     Suspended,
     Testify,
 )
+from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.vault import VaultError, VaultUse, answer_tag, hashes, rewrap_half
+from mpcsim.service.web.entries import note
 
 LOG = logging.getLogger(__name__)
 

@@ -6,11 +6,11 @@ import threading
 
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.rpc.database import file_of
-from mpcsim.service.rpc.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
 from mpcsim.service.rpc.statements import vouched
 from mpcsim.service.rpc.wire import Hello
+from mpcsim.service.storage.database import file_of
 
 
 class Peer:

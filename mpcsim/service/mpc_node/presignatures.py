@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 from mpcsim.crypto.rng import Rng
 from mpcsim.ids import ALLOWANCE_BYTES
 from mpcsim.protocols.presign import Presignature
-from mpcsim.service.rpc.errors import no_such_presignature
+from mpcsim.service.errors import no_such_presignature
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -30,9 +30,15 @@ from mpcsim.errors import MpcError, UsageError
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.events import Event, EventLog, Kind
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc.database import IN_MEMORY, Database, Deployment, StoreFailed, StoreTrouble
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
 from mpcsim.service.rpc.statements import IDENTITY_BYTES, LogHead
+from mpcsim.service.storage.database import (
+    IN_MEMORY,
+    Database,
+    Deployment,
+    StoreFailed,
+    StoreTrouble,
+)
 from mpcsim.service.vault import SealKey
 
 _SCHEMA = (

@@ -12,7 +12,7 @@ has told, under its signature and about this node's present boot, what it knows 
   replaced since, as this node's own signature beside the other's proves, are not served any more.
 
 No share goes by this, and none comes into force. A node that lies may show both votes for an epoch
-of which it has signed the abort (``mpcsim.service.gateway.decision``), and would have this one drop
+of which it has signed the abort (``mpcsim.service.gateway.activation.decision``), and would have this one drop
 the share that is in force. What is not served is safe, and waits for a newer backup.
 
 Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
@@ -57,7 +57,7 @@ that what is in the two backups counts, and that what was retired or suspended a
 them may come back.
 
 What nobody knows comes back all the same: a suspension of which the other node had not heard. The
-gateway carries each at once (``mpcsim.service.gateway.attestations``).
+gateway carries each at once (``mpcsim.service.gateway.activation.attestations``).
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import Heard, InForce, Open, ShareStore, StoredShare
 from mpcsim.service.mpc_node.voting import Voting
-from mpcsim.service.rpc.errors import BAD_REQUEST, Refused, another_boot, not_merged
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,

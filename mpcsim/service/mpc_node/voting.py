@@ -18,9 +18,7 @@ from contextlib import contextmanager
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.protocols.key_share import PublicKeyRecord
-from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
-from mpcsim.service.rpc.errors import (
+from mpcsim.service.errors import (
     BAD_REQUEST,
     NodeFailed,
     Refused,
@@ -28,6 +26,8 @@ from mpcsim.service.rpc.errors import (
     not_merged,
     store_failed,
 )
+from mpcsim.service.mpc_node.identity import Identity
+from mpcsim.service.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
 from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
 from mpcsim.service.rpc.statements import (
     Abort,

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 from mpcsim.crypto.rng import Drbg, Rng, SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.gateway import limits
-from mpcsim.service.gateway.activation import Activation
-from mpcsim.service.gateway.app import create_app
-from mpcsim.service.gateway.attestations import Attestations
+from mpcsim.service.gateway.activation.activation import Activation
+from mpcsim.service.gateway.activation.attestations import Attestations
+from mpcsim.service.gateway.activation.suspensions import Suspensions
+from mpcsim.service.gateway.api import limits
+from mpcsim.service.gateway.api.app import create_app
+from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, embedded
+from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
-from mpcsim.service.gateway.links import Link
+from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.gateway.links.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.service.gateway.meeting import Meeting
-from mpcsim.service.gateway.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.service.gateway.registry import Credentials, Registry
-from mpcsim.service.gateway.sessions import Sessions
-from mpcsim.service.gateway.smart_accounts import SmartAccounts, embedded
-from mpcsim.service.gateway.streaming import Streaming
-from mpcsim.service.gateway.suspensions import Suspensions
-from mpcsim.service.gateway.token_keys import TokenKeys
-from mpcsim.service.gateway.waves import Waves
+from mpcsim.service.gateway.sessions.sessions import Sessions
+from mpcsim.service.gateway.sessions.streaming import Streaming
+from mpcsim.service.gateway.sessions.waves import Waves
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
@@ -35,12 +35,12 @@ from mpcsim.service.operations.data_folder import LinkSecret, claimed, prepare, 
 from mpcsim.service.operations.deployment import belong
 from mpcsim.service.operations.options import DEFAULTS, GatewayOptions
 from mpcsim.service.operations.transit import Transit
-from mpcsim.service.rpc.database import IN_MEMORY, REGISTRY, StoreFailed
-from mpcsim.service.rpc.entries import Book
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring
-from mpcsim.service.rpc.http import App
-from mpcsim.service.rpc.sweeping import sweeping
-from mpcsim.service.rpc.transport import HttpTransport, Limits
+from mpcsim.service.storage.database import IN_MEMORY, REGISTRY, StoreFailed
+from mpcsim.service.storage.sweeping import sweeping
+from mpcsim.service.web.entries import Book
+from mpcsim.service.web.http import App
+from mpcsim.service.web.transport import HttpTransport, Limits
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
 if TYPE_CHECKING:

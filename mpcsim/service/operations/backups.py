@@ -39,7 +39,7 @@ from mpcsim.service.operations.data_folder import (
     store_file,
     sync,
 )
-from mpcsim.service.rpc.database import (
+from mpcsim.service.storage.database import (
     LAYOUT,
     REGISTRY,
     RESERVE_SUFFIX,

@@ -33,8 +33,8 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.deployment import Store, bring_together
-from mpcsim.service.rpc.database import REGISTRY, StoreFailed, file_of
 from mpcsim.service.rpc.grants import LINK_KEY_BYTES, Keyring, LinkKeys
+from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 
 LOG = logging.getLogger(__name__)
 

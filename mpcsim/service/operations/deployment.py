@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Protocol
 
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc.database import Deployment, file_of
+from mpcsim.service.storage.database import Deployment, file_of
 
 
 class Store(Protocol):

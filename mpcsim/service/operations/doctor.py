@@ -25,18 +25,18 @@ from typing import Final
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
-from mpcsim.service.gateway.activation import holdings
+from mpcsim.service.errors import UNAVAILABLE, LinkFailed, Refused
+from mpcsim.service.gateway.activation.activation import holdings
 from mpcsim.service.gateway.diagnosis import Case, Finding, Heard, Trouble, What, diagnose, named
-from mpcsim.service.gateway.links import LINK_TIMEOUT_S, Link, answered
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
 from mpcsim.service.operations.assembly import distant
 from mpcsim.service.operations.data_folder import ring, store_file
 from mpcsim.service.operations.deployment import belong
-from mpcsim.service.rpc.database import REGISTRY, StoreFailed, file_of
-from mpcsim.service.rpc.errors import UNAVAILABLE, LinkFailed, Refused
 from mpcsim.service.rpc.grants import GrantIssuer, Scope
 from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.statements import SignedTestimony, Testify, signed_by, vouched
+from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
 At = tuple[str, str]

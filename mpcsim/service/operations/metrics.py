@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from prometheus_client.registry import Collector
 
 from mpcsim.ids import ROLES
-from mpcsim.service.gateway import metrics as of_gateways
+from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.metrics.exposition import Seen
 from mpcsim.service.metrics.requests import Requests, named
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
-from mpcsim.service.rpc.database import REGISTRY
-from mpcsim.service.rpc.http import App
 from mpcsim.service.rpc.wire import HELLO_PATH
+from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.web.http import App
 
 
 def of_gateway(app: App, gateway: Gateway, nodes: Sequence[MpcNode]) -> Seen:

@@ -13,14 +13,14 @@ from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine.events import Listener, silent
-from mpcsim.service.gateway.app import TOKEN_LIFETIME_S
-from mpcsim.service.gateway.limits import Rate
-from mpcsim.service.gateway.links import LINK_TIMEOUT_S
-from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.gateway.smart_accounts import MakeService
-from mpcsim.service.rpc.entries import Log
+from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
+from mpcsim.service.gateway.api.limits import Rate
+from mpcsim.service.gateway.api.smart_accounts import MakeService
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
+from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
-from mpcsim.service.rpc.places import MOST_OF_USER
+from mpcsim.service.web.entries import Log
+from mpcsim.service.web.places import MOST_OF_USER
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import check_forwarding, whole
 from mpcsim.sim.run.faults import Fault
@@ -43,7 +43,7 @@ class GatewayOptions:
     forwarding: str | None = None
     """What the gateway does with the messages of a signature: ``store`` them and forward them once
     they are whole, or ``stream``: forward what it has of one
-    (``mpcsim.service.gateway.streaming``). None:
+    (``mpcsim.service.gateway.sessions.streaming``). None:
     as the network in force has it (``Connection.forwarding``), and without one ``store``."""
     queue: int = 0
     """Signing requests that may wait for one key; 0 refuses a second one at once."""
@@ -62,7 +62,7 @@ class GatewayOptions:
     most_of_user: int = MOST_OF_USER
     """MPC verbs of one user that are answered at a time; more are refused (503)."""
     limit_guesses: Rate | None = None
-    """How often a user may try passwords (``mpcsim.service.gateway.limits``); None: no limit."""
+    """How often a user may try passwords (``mpcsim.service.gateway.api.limits``); None: no limit."""
     limit_recoveries: Rate | None = None
     """The same for recoveries of its keys."""
     limit_signatures: Rate | None = None

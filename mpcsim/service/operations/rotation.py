@@ -1,7 +1,7 @@
 """Keys that are changed while the service runs, or since they are lost.
 
 *Token signing key*: one write to the registry (``Registry.rotate_signing_key``); a gateway that
-runs sees it at its next token (``mpcsim.service.gateway.token_keys``), REST nodes when a token
+runs sees it at its next token (``mpcsim.service.gateway.api.token_keys``), REST nodes when a token
 names a key that they do not know.
 
 *Key of a link*: three writes to two files, in this order. After each of them, and so wherever this
@@ -41,8 +41,8 @@ from mpcsim.service.operations.data_folder import (
     store_file,
     write_link,
 )
-from mpcsim.service.rpc.database import REGISTRY, StoreFailed
 from mpcsim.service.rpc.grants import LIFETIME_S, LINK_KEY_BYTES, LinkKeys
+from mpcsim.service.storage.database import REGISTRY, StoreFailed
 
 GRACE_S: Final = 2.0 * LIFETIME_S
 """For how long an MPC node accepts the old key of its link: longer than any grant lives."""

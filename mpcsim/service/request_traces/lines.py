@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.service.rpc.entries import REQUEST
-from mpcsim.service.rpc.log_files import SUFFIX
+from mpcsim.service.web.entries import REQUEST
+from mpcsim.service.web.log_files import SUFFIX
 
 NAME: Final = re.compile(rf"(.+){re.escape(SUFFIX)}(\.\d+)?")
 _ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")

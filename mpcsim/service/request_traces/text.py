@@ -9,7 +9,7 @@ from typing import Final
 
 from mpcsim.service.request_traces.lines import Call, Line, Request
 from mpcsim.service.request_traces.story import ORDER, Step, Story
-from mpcsim.service.rpc.logs import printable
+from mpcsim.service.web.logs import printable
 
 LEAST_MS: Final = 0.1
 """Shorter phases are not shown."""

@@ -23,7 +23,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash, tagged_mac
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError
 from mpcsim.ids import BOOT_BYTES, ROLES, PartyId
-from mpcsim.service.rpc.errors import UNAUTHORIZED, Refused
+from mpcsim.service.errors import UNAUTHORIZED, Refused
 
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60

@@ -19,9 +19,9 @@ from eth_utils.address import to_canonical_address, to_checksum_address
 from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account import contracts
-from mpcsim.service.smart_account.chain import Chain
-from mpcsim.service.smart_account.transactions import TransactionSender
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.chain import Chain
+from mpcsim.service.smart_account.chain.transactions import TransactionSender
 
 ENTRY_POINT: Final = to_checksum_address("0x5FF137D4b0FDCD49DcA30c7CF57E578a026d2789")
 """The EntryPoint v0.6 on every chain."""

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from mpcsim.service.smart_account.contracts import INSTALLED
+from mpcsim.service.smart_account.chain.contracts import INSTALLED
 
 NO_NPM: Final = 127
 """The status where nothing is there that could install, as shells have it."""

@@ -19,8 +19,10 @@ from eth_account.signers.local import LocalAccount
 from eth_typing import ChecksumAddress
 from eth_utils.address import to_canonical_address, to_checksum_address
 
-from mpcsim.service.smart_account import contracts, gas, limits, receipts
-from mpcsim.service.smart_account.chain import Chain, Outcome, TransactionReceipt
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.chain import Chain, Outcome, TransactionReceipt
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcError
+from mpcsim.service.smart_account.chain.transactions import TransactionSender
 from mpcsim.service.smart_account.deployment import DEFAULT_DEPOSIT, Deployment, deploy
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import (
@@ -30,7 +32,8 @@ from mpcsim.service.smart_account.errors import (
     Refused,
     UnknownOperation,
 )
-from mpcsim.service.smart_account.fields import (
+from mpcsim.service.smart_account.operation import gas, limits, receipts
+from mpcsim.service.smart_account.operation.fields import (
     GAS,
     UNPRICED,
     Value,
@@ -42,16 +45,14 @@ from mpcsim.service.smart_account.fields import (
     supplied_by,
     to_wire,
 )
-from mpcsim.service.smart_account.jsonrpc import JsonRpcError
-from mpcsim.service.smart_account.limits import (
+from mpcsim.service.smart_account.operation.limits import (
     DEFAULT_BUDGET,
     Budget,
     KnownOperation,
     KnownOperations,
 )
-from mpcsim.service.smart_account.operation import UserOperation
-from mpcsim.service.smart_account.paymaster import Sponsor
-from mpcsim.service.smart_account.transactions import TransactionSender
+from mpcsim.service.smart_account.operation.operation import UserOperation
+from mpcsim.service.smart_account.operation.paymaster import Sponsor
 
 Reply = dict[str, Any]
 

@@ -12,11 +12,11 @@ from eth_utils.crypto import keccak
 
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.anvil import AnvilChain
-from mpcsim.service.smart_account.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.chain.anvil import AnvilChain
+from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.deployment import DEFAULT_DEPOSIT
-from mpcsim.service.smart_account.embedded import EmbeddedChain
-from mpcsim.service.smart_account.jsonrpc import JsonRpcChain
 from mpcsim.service.smart_account.service import SmartAccountService
 
 BUNDLER_BALANCE: Final = 10**24

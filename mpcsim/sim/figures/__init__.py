@@ -10,16 +10,16 @@ them; ``style`` says how everything else is told apart. It and ``canvas`` are fo
 """
 
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colour, tint
-from mpcsim.sim.figures.canvas import TALLEST, Chart, html, new_chart, svg
 from mpcsim.sim.figures.critical_path import critical_path
 from mpcsim.sim.figures.curves import curves
 from mpcsim.sim.figures.gantt import gantt
 from mpcsim.sim.figures.heat import heat_map
 from mpcsim.sim.figures.measured_links import measured_links
+from mpcsim.sim.figures.parts.canvas import TALLEST, Chart, html, new_chart, svg
+from mpcsim.sim.figures.parts.style import FILLS
 from mpcsim.sim.figures.ranked import ranked
 from mpcsim.sim.figures.sequence import sequence_diagram
 from mpcsim.sim.figures.splits import splits
-from mpcsim.sim.figures.style import FILLS
 from mpcsim.sim.figures.tails import quantile_plot, tails
 
 __all__ = [

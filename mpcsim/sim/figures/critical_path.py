@@ -8,10 +8,10 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from mpcsim.sim.colours import DARK, LIGHT
-from mpcsim.sim.figures.bars import draw_bar, draw_segment, legend_handles, write_inside
-from mpcsim.sim.figures.canvas import TALLEST, add_axes, add_title, new_chart, party_colours
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.style import FILLS, FONT, LETTER
+from mpcsim.sim.figures.parts.bars import draw_bar, draw_segment, legend_handles, write_inside
+from mpcsim.sim.figures.parts.canvas import TALLEST, add_axes, add_title, new_chart, party_colours
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.style import FILLS, FONT, LETTER
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces import critical_path as critical_paths
 from mpcsim.sim.traces.records import RunRecord

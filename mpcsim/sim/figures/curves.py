@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, GREY, LIGHT, PALE, party_colour
-from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, extent, new_chart
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import Scale, grid, scale_of, set_scale
-from mpcsim.sim.figures.style import FONT, LETTER, LINES, MARKERS, Style
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, extent, new_chart
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.scales import Scale, grid, scale_of, set_scale
+from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 
 WIDTH: Final = 8.0
 TALL: Final = 2.9

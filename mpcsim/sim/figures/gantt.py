@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, LIGHT, WHITE, party_colour
-from mpcsim.sim.figures.bars import draw_bar, draw_segment, legend_handles, write_inside
-from mpcsim.sim.figures.canvas import (
+from mpcsim.sim.figures.parts.bars import draw_bar, draw_segment, legend_handles, write_inside
+from mpcsim.sim.figures.parts.canvas import (
     TALLEST,
     add_axes,
     add_title,
@@ -19,8 +19,8 @@ from mpcsim.sim.figures.canvas import (
     party_colours,
     party_sites,
 )
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.style import FILLS, LETTER
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.style import FILLS, LETTER
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.traces.flight import flight
 from mpcsim.sim.traces.records import MessageRecord, RunRecord

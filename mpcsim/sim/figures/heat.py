@@ -11,9 +11,9 @@ from matplotlib.patches import Rectangle
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
-from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, new_chart, row_height
-from mpcsim.sim.figures.scales import rounded, scale_of
-from mpcsim.sim.figures.style import FONT, LETTER
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
+from mpcsim.sim.figures.parts.scales import rounded, scale_of
+from mpcsim.sim.figures.parts.style import FONT, LETTER
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
-from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart, row_height
-from mpcsim.sim.figures.style import FONT
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, new_chart, row_height
+from mpcsim.sim.figures.parts.style import FONT
 from mpcsim.sim.network.measured.fit import Fit, Times
 
 WIDTH: Final = 9.0

@@ -11,10 +11,10 @@ from matplotlib.patches import Patch, Rectangle
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, WHITE, party_colour, tint
-from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, new_chart, row_height
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import grid, rounded, set_scale
-from mpcsim.sim.figures.style import FONT, LETTER, Style
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.style import FONT, LETTER, Style
 
 WIDTH: Final = 8.0
 ROW: Final = 0.27

@@ -15,8 +15,8 @@ from matplotlib.transforms import blended_transform_factory
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, GREY, PALE, WHITE
-from mpcsim.sim.figures.arrows import Arrow, arrow_of, forwarding_sites, labels_of
-from mpcsim.sim.figures.canvas import (
+from mpcsim.sim.figures.parts.arrows import Arrow, arrow_of, forwarding_sites, labels_of
+from mpcsim.sim.figures.parts.canvas import (
     DPI,
     TALLEST,
     add_axes,
@@ -26,8 +26,8 @@ from mpcsim.sim.figures.canvas import (
     party_colours,
     party_sites,
 )
-from mpcsim.sim.figures.labels import place_labels
-from mpcsim.sim.figures.style import FONT
+from mpcsim.sim.figures.parts.labels import place_labels
+from mpcsim.sim.figures.parts.style import FONT
 from mpcsim.sim.rich_display import milliseconds
 from mpcsim.sim.traces.records import RunRecord
 

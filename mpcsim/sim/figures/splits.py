@@ -8,11 +8,11 @@ from typing import Final
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, party_colour
-from mpcsim.sim.figures.bars import draw_bar, legend_handles
-from mpcsim.sim.figures.canvas import Chart, add_axes, add_heading, new_chart, row_height
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import grid, rounded, set_scale
-from mpcsim.sim.figures.style import FONT, LETTER, fills_of
+from mpcsim.sim.figures.parts.bars import draw_bar, legend_handles
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.style import FONT, LETTER, fills_of
 
 WIDTH: Final = 8.5
 ROW: Final = 0.27

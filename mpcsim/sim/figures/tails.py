@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
-from mpcsim.sim.figures.canvas import Chart, add_axes, new_chart
-from mpcsim.sim.figures.legend import add_legend, legend_inches
-from mpcsim.sim.figures.scales import WIDE, grid, rounded, set_scale
-from mpcsim.sim.figures.style import FONT, LINES, MARKERS, Style
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, new_chart
+from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
+from mpcsim.sim.figures.parts.scales import WIDE, grid, rounded, set_scale
+from mpcsim.sim.figures.parts.style import FONT, LINES, MARKERS, Style
 
 WIDTH: Final = 9.0
 """Of a figure; sizes are in inches."""

@@ -29,8 +29,8 @@ connection's history, two calls on one link) a replay does not know; ``LocalServ
 All times are milliseconds.
 """
 
-from mpcsim.sim.replay.draws import ArraySource, DrawTable
 from mpcsim.sim.replay.graph import MessageGraph, record
+from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable
 from mpcsim.sim.replay.results import Approximation, Distribution, Explanation, Replay, Share
 from mpcsim.sim.replay.steps import Packet, Step
 

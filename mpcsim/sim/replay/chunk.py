@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.replay.arrays import Bools, Floats
-from mpcsim.sim.replay.draws import ArraySource
+from mpcsim.sim.replay.kernels.arrays import Bools, Floats
+from mpcsim.sim.replay.kernels.draws import ArraySource
 from mpcsim.sim.replay.plan import Plan
 
 SIMULATED: Final = (
@@ -75,7 +75,9 @@ def simulate(plan: Plan, source: ArraySource, samples: slice, explain: bool) -> 
     joined = np.zeros((len(plan.steps), why), np.int64)
     arrivals = np.zeros((len(plan.messages), why))
     parts = np.zeros((len(plan.hops), len(SIMULATED), why))
-    from mpcsim.sim.replay import course  # here, because it comes with half a second of numba
+    from mpcsim.sim.replay.kernels import (
+        course,  # here, because it comes with half a second of numba
+    )
 
     course.run(
         *plan.records,

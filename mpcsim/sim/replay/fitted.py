@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.arrays import Drawn, Floats
 from mpcsim.sim.replay.chunk import Chunk, simulate
-from mpcsim.sim.replay.draws import ArraySource, DrawTable, Sampled
+from mpcsim.sim.replay.kernels.arrays import Drawn, Floats
+from mpcsim.sim.replay.kernels.draws import ArraySource, DrawTable, Sampled
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
 from mpcsim.sim.run.compute import Compute
@@ -82,7 +82,7 @@ class Fitted:
                 back[h] = source(hop.key, hop.direction, "backward", each)
         which = source.choices(self.count, count)
         ends = np.empty((len(plan.parties), count))
-        from mpcsim.sim.replay import fitted_course  # here, as ``chunk`` does it
+        from mpcsim.sim.replay.kernels import fitted_course  # here, as ``chunk`` does it
 
         fitted_course.run(
             plan.step_records,

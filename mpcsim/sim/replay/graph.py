@@ -16,8 +16,8 @@ from mpcsim.protocols.engine import Definition
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import whole
-from mpcsim.sim.replay.draws import ArraySource
 from mpcsim.sim.replay.fitted import TOLERANCE, Fitted, chunks
+from mpcsim.sim.replay.kernels.draws import ArraySource
 from mpcsim.sim.replay.many import Job, work_out
 from mpcsim.sim.replay.plan import Plan
 from mpcsim.sim.replay.results import Distribution, Replay
@@ -133,7 +133,7 @@ class MessageGraph:
         progress: Callable[[float], None] = lambda part: None,
     ) -> Distribution:
         """The samples that ``replay`` has, on all cores, and none of them kept: percentiles are
-        within 0.1 % of theirs (``mpcsim.sim.sketch``), and memory does not grow with the samples.
+        within 0.1 % of theirs (``mpcsim.sim.statistics.sketch``), and memory does not grow with the samples.
 
         The result does not depend on how many processes work on it. By default there is one for
         each core; they are fresh ones, so a script needs ``if __name__ == "__main__":`` around the

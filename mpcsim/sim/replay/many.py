@@ -23,14 +23,14 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.processes import Processes
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.arrays import Floats
 from mpcsim.sim.replay.fitted import Fitted, chunks
+from mpcsim.sim.replay.kernels.arrays import Floats
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
 from mpcsim.sim.replay.steps import Packet, Step, Timeouts
 from mpcsim.sim.replay.tally import Tally
 from mpcsim.sim.run.compute import Compute
-from mpcsim.sim.sketch import Sketch
+from mpcsim.sim.statistics.sketch import Sketch
 from mpcsim.sim.traces.records import Scope
 
 BLOCK: Final = 256 * CHUNK

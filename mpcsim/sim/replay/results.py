@@ -16,8 +16,8 @@ import numpy as np
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
-from mpcsim.sim.replay.arrays import Floats
-from mpcsim.sim.sketch import ERROR, Sketch
+from mpcsim.sim.replay.kernels.arrays import Floats
+from mpcsim.sim.statistics.sketch import ERROR, Sketch
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:

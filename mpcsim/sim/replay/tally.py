@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.replay.arrays import PARTS, Bools, Floats
 from mpcsim.sim.replay.chunk import SIMULATED, Chunk
+from mpcsim.sim.replay.kernels.arrays import PARTS, Bools, Floats
 from mpcsim.sim.replay.plan import Plan, PlannedHop
 from mpcsim.sim.replay.results import Explanation, Share
 

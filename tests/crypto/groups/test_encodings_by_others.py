@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpcsim.attacks import edwards
+from mpcsim.attacks.gallery import edwards
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.errors import InvalidEncoding
 from tests.helpers.vectors import load

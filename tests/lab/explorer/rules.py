@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from mpcsim.lab.explorer.model import as_json
-from mpcsim.lab.explorer.views import View
+from mpcsim.lab.explorer.model.model import as_json
+from mpcsim.lab.explorer.model.views import View
 
 
 def check_sound(made: View) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mpcsim import errors
 from mpcsim.crypto.encoding import Message
 from mpcsim.errors import Reason
-from mpcsim.lab.explorer.checks import CHECKS, EVERY, ON_RECEIPT
+from mpcsim.lab.explorer.model.checks import CHECKS, EVERY, ON_RECEIPT
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.sessions import Session, run_with, session

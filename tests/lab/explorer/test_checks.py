@@ -4,8 +4,8 @@ import pytest
 
 from mpcsim.errors import Reason
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.checks import CHECKS, EVERY, ON_RECEIPT
-from mpcsim.lab.explorer.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD, ZERO
+from mpcsim.lab.explorer.model.checks import CHECKS, EVERY, ON_RECEIPT
+from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G, PLUS_ONE, WITHHOLD, ZERO
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.lab.explorer.wallets import presigned, simulation
 

@@ -3,8 +3,8 @@
 import pytest
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.lab.explorer import fields
-from mpcsim.lab.explorer.fields import REPLACE, WHOLE, Field, alter, message_fields
+from mpcsim.lab.explorer.model import fields
+from mpcsim.lab.explorer.model.fields import REPLACE, WHOLE, Field, alter, message_fields
 
 
 def leaves(found):

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.knowledge import BEFORE, KNOWLEDGE, OWN, secrets_in
-from mpcsim.lab.explorer.learning import Learning
-from mpcsim.lab.explorer.model import as_json, details
-from mpcsim.lab.explorer.model import view as make_view
+from mpcsim.lab.explorer.model.knowledge import BEFORE, KNOWLEDGE, OWN, secrets_in
+from mpcsim.lab.explorer.model.learning import Learning
+from mpcsim.lab.explorer.model.model import as_json, details
+from mpcsim.lab.explorer.model.model import view as make_view
 from mpcsim.protocols.signing import PROTOCOLS
 
 SECRET_KEPT = {"ecdsa": {"x_i", "r_i", "phi_i", "chi_ij", "sk_i", "c_ij"}, "frost": {"sk_i"}}

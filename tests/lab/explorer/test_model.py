@@ -7,7 +7,7 @@ import pytest
 
 from mpcsim import Network
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.model import as_json, details, view
+from mpcsim.lab.explorer.model.model import as_json, details, view
 from tests.helpers import traces
 from tests.lab.explorer.rules import check_sound
 

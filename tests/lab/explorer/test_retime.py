@@ -8,7 +8,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.retime import Retiming, relinked, seen_network
+from mpcsim.lab.explorer.model.retime import Retiming, relinked, seen_network
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.losses import GilbertElliott
 from mpcsim.sim.simulation import Policy

@@ -10,7 +10,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.model import as_json
+from mpcsim.lab.explorer.model.model import as_json
 from tests.lab.explorer.wallets import NASTY, nasty_explorer, simulation
 
 

@@ -5,7 +5,7 @@ import pytest
 from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Edit, Explorer
-from mpcsim.lab.explorer.fields import FLIP, PLUS_G
+from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G
 from tests.lab.explorer.wallets import NETWORK, presigned
 
 

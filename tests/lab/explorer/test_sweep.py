@@ -3,7 +3,7 @@
 import pytest
 
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.fields import REPLACE
+from mpcsim.lab.explorer.model.fields import REPLACE
 from mpcsim.lab.explorer.tampering import Tampered, tampering, ways
 from tests.helpers.tiers import fast_few
 from tests.lab.explorer.rules import check_sound

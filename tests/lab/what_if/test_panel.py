@@ -15,7 +15,7 @@ from mpcsim.lab.what_if.fields import FIELDS, GROUPS, idle
 from mpcsim.lab.what_if.panel import LEAST_MS, _path
 from mpcsim.lab.what_if.views import CAUSES, as_json, view
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.replay.arrays import PARTS
+from mpcsim.sim.replay.kernels.arrays import PARTS
 from node.calls import Signing, signing_call
 
 FEW = 400

@@ -11,7 +11,7 @@ from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
 from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
-from mpcsim.testing.fields import alterations
+from mpcsim.testing.runs.fields import alterations
 from tests.helpers.adversary import Adversary, drawing, on, with_round
 from tests.helpers.sessions import judge, run_with, session
 

@@ -13,7 +13,7 @@ from inspect import Signature, signature
 
 import pytest
 
-from mpcsim.cli.controlled import _let_network_change  # a process of its own would call it
+from mpcsim.cli.service.controlled import _let_network_change  # a process of its own would call it
 from mpcsim.service.fault_injection.child import EXPIRED_S, Child, Expiry, Interference
 from mpcsim.service.fault_injection.conditions import line
 from mpcsim.service.operations import open_gateway

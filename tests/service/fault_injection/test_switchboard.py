@@ -105,7 +105,9 @@ def test_what_takes_switches_is_another_program():
     gateway = gateway_program(1, "data", options=["--queue", "3"])
     found = controlled(gateway)
     rest = gateway.command[gateway.command.index("mpcsim") + 1 :]
-    assert found == replace(gateway, command=(sys.executable, "-m", "mpcsim.cli.controlled", *rest))
+    assert found == replace(
+        gateway, command=(sys.executable, "-m", "mpcsim.cli.service.controlled", *rest)
+    )
     assert controlled(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
 
 

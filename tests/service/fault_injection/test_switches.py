@@ -16,9 +16,9 @@ from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.fault_injection.client import over_http
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.storage.database import REGISTRY
 from mpcsim.sim import Network, Scenario
-from mpcsim.testing.wallet_service import Settings, serving
+from mpcsim.testing.backend.wallet_service import Settings, serving
 from tests.helpers.processes import PATIENCE_S, descendants, serve, until
 
 pytestmark = pytest.mark.soak  # Processes are started and stopped: seconds each.

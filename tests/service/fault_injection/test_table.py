@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.cli import control
+from mpcsim.cli.service import control
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection.client import Control
 from mpcsim.service.fault_injection.switchboard import Switchboard
@@ -20,7 +20,7 @@ from mpcsim.service.fault_injection.table import (
     find,
     markdown,
 )
-from node import routes
+from node.api import routes
 from node.controlled import error_for
 from tests.helpers.repo import ROOT
 

@@ -8,11 +8,11 @@ import pytest
 from mpcsim.crypto.groups.curves import CURVES
 from mpcsim.ids import OPERATOR
 from mpcsim.service.error_codes import HEADER, Code
-from mpcsim.service.gateway.attempts import Attempts
+from mpcsim.service.errors import GENERATION, Refused, unreachable
+from mpcsim.service.gateway.activation.attempts import Attempts
 from mpcsim.service.gateway.registry import Attempt, Registry
-from mpcsim.service.gateway.sessions import LEASE_S
+from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import GENERATION, Refused, unreachable
 from tests.helpers.gateway import fresh_session
 from tests.helpers.key_records import said_to_be_signed
 

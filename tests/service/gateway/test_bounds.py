@@ -11,13 +11,13 @@ from starlette.requests import Request
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.gateway import streaming
-from mpcsim.service.gateway.app import MAX_FORM_BYTES
+from mpcsim.service.errors import Refused, too_many_at_once
+from mpcsim.service.gateway.api.app import MAX_FORM_BYTES
 from mpcsim.service.gateway.gateway import AT_ONCE
-from mpcsim.service.gateway.waves import MAX_SAID, MAX_WAVES
+from mpcsim.service.gateway.sessions import streaming
+from mpcsim.service.gateway.sessions.waves import MAX_SAID, MAX_WAVES
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, too_many_at_once
-from mpcsim.service.rpc.http import Incoming
+from mpcsim.service.web.http import Incoming
 from tests.helpers.gateway import Client, give_key, until
 from tests.service.gateway.test_http import LOGIN, SIGN_UP, basic
 from tests.service.gateway.test_lying_node import lie

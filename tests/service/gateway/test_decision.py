@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.service.gateway.decision import Decision, Request
+from mpcsim.service.errors import Refused, timed_out
+from mpcsim.service.gateway.activation.decision import Decision, Request
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, timed_out
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.standing import Ask, End, Ended, Standing
 from mpcsim.service.rpc.statements import Abort, Held

@@ -11,9 +11,9 @@ from jsonschema_rs import meta
 from starlette.routing import Route
 
 import mpcsim
+from mpcsim.service.smart_account.api.openapi import ABOUT
 from mpcsim.service.smart_account.endpoints import PREFIX, Endpoint
-from mpcsim.service.smart_account.fields import FIELDS
-from mpcsim.service.smart_account.openapi import ABOUT
+from mpcsim.service.smart_account.operation.fields import FIELDS
 from tests.helpers.api_surface import check_surface
 from tests.helpers.documented import Documented
 from tests.helpers.gateway import Client, give_key, open_with

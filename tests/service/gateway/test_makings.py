@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.service.gateway.key_queue import KeyQueue
-from mpcsim.service.gateway.links import Link
-from mpcsim.service.gateway.sessions import Sessions
+from mpcsim.service.errors import too_many_makings
+from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.gateway.sessions.key_queue import KeyQueue
+from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import too_many_makings
-from mpcsim.service.rpc.transport import AsgiTransport, Limits, TooLate
+from mpcsim.service.web.transport import AsgiTransport, Limits, TooLate
 from tests.helpers.gateway import Client, Failed, give_key, until
 from tests.helpers.tiers import examples
 from tests.service.gateway.test_sessions import nothing_open, refusal

@@ -8,12 +8,12 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.gateway import links
+from mpcsim.service.errors import LinkFailed, Refused
 from mpcsim.service.gateway import meeting as meetings
+from mpcsim.service.gateway.links import links
 from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import LinkFailed, Refused
 from mpcsim.service.rpc.statements import SealKeyStatement
 from tests.helpers.gateway import (
     Client,
@@ -145,10 +145,10 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     await client.post("sign", client.begin_sign(share)[1])
     await client.begin_recover("secp256k1")
     nodes = [gateway.links[party].node for party in MPC_NODES]
-    assert all(node.sessions for node in nodes)
+    assert all(node.signing.sessions for node in nodes)
     assert shares_of(gateway) != before
     await anew(gateway, Clock()).hold()
-    assert not any(node.sessions or node._busy for node in nodes)
+    assert not any(node.signing.sessions or node._busy for node in nodes)
     assert shares_of(gateway) == before
 
 

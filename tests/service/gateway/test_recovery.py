@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.gateway.links import Link
+from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.rpc import wire
 from tests.helpers.gateway import (
     Client,

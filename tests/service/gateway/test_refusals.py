@@ -9,10 +9,10 @@ import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.gateway.links import Link, Times
+from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import KeyChanged
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, unreachable
 from tests.helpers.gateway import (
     REPLY_KEY,
     Client,

@@ -24,11 +24,11 @@ from mpcsim.service.gateway.registry import (
     UnknownUser,
     UsernameTaken,
 )
-from mpcsim.service.rpc import database as databases
-from mpcsim.service.rpc.database import StoreFailed
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer
 from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.storage import database as databases
+from mpcsim.service.storage.database import StoreFailed
 from tests.helpers.key_records import said_to_be_signed
 
 PUBLIC_KEYS = {name: group.base(group.scalar(7)).encode() for name, group in CURVES.items()}

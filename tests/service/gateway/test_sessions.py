@@ -12,11 +12,11 @@ from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.protocols import reshare
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.party import ABORT_KIND
-from mpcsim.service.gateway.links import Link
+from mpcsim.service.errors import Refused
+from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.registry import Registry
-from mpcsim.service.gateway.sessions import LEASE_S
+from mpcsim.service.gateway.sessions.sessions import LEASE_S
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused
 from mpcsim.sim.run.faults import delay
 from tests.helpers.gateway import (
     CURVES,

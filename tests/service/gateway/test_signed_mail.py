@@ -15,8 +15,8 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import mail
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES
-from node.client_party import SessionStuck
 from node.errors import UntrustedNode
+from node.signing.client_party import SessionStuck
 from tests.helpers.gateway import hellos, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, settled

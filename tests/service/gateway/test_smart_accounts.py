@@ -17,15 +17,19 @@ import pytest
 
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
-from mpcsim.service.gateway.openapi import openapi_document
-from mpcsim.service.gateway.smart_accounts import PREFIX, over_rpc
+from mpcsim.service.gateway.api.openapi import openapi_document
+from mpcsim.service.gateway.api.smart_accounts import PREFIX, over_rpc
 from mpcsim.service.operations.supervisor import free_port
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.client import HttpTransport, RequestRefused, SmartAccountClient
+from mpcsim.service.smart_account.api.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
+from mpcsim.service.smart_account.client.client import (
+    HttpTransport,
+    RequestRefused,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout
-from mpcsim.service.smart_account.fields import UNPRICED
-from mpcsim.service.smart_account.http import AT_A_TIME_OF_USER, REQUESTS_OF_USER
+from mpcsim.service.smart_account.operation.fields import UNPRICED
 from mpcsim.service.smart_account.service import SmartAccountService
 from mpcsim.service.vault import Argon2Cost
 from node.local import LocalService

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.gateway import activation
+from mpcsim.service.errors import LinkFailed, Refused
+from mpcsim.service.gateway.activation import activation
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.rpc.errors import LinkFailed, Refused
 from mpcsim.service.rpc.holdings import ACTIVE, VOTED, Holding
 from mpcsim.service.rpc.standing import PAGE, Holdings, ListHoldings, Standing
 from mpcsim.service.rpc.statements import Held
@@ -123,5 +123,9 @@ def test_a_node_that_says_first_this_and_then_that_is_reported(caplog, curve, st
 
     start(work, holdings=holdings, standing=lie)
     assert "key of user" in caplog.text
-    own = [r.getMessage() for r in caplog.records if r.name == "mpcsim.service.gateway.activation"]
+    own = [
+        r.getMessage()
+        for r in caplog.records
+        if r.name == "mpcsim.service.gateway.activation.activation"
+    ]
     assert all(line.startswith(("ed25519 key of user ", f"{curve} key of user ")) for line in own)

@@ -13,13 +13,13 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.gateway.mpc_nodes import InProcess, OverHttp
-from mpcsim.service.gateway.sieve import AnswerSieve, ExchangeSieve
+from mpcsim.service.errors import unreachable
+from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
+from mpcsim.service.gateway.sessions.sieve import AnswerSieve, ExchangeSieve
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import GatewayOptions
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import unreachable
-from mpcsim.service.rpc.transport import AsgiTransport, ConnectionLost, HttpTransport
+from mpcsim.service.web.transport import AsgiTransport, ConnectionLost, HttpTransport
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import drop
 from tests.helpers.gateway import (

@@ -11,8 +11,8 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.service.gateway import suspensions
-from mpcsim.service.gateway.metrics import probes
+from mpcsim.service.gateway.activation import suspensions
+from mpcsim.service.gateway.api.metrics import probes
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import notices, wire
 from mpcsim.service.rpc.notices import digest

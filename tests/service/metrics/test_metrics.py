@@ -18,9 +18,9 @@ from mpcsim.service.metrics.stores import StoreSizes
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.service.operations.metrics import of_gateway, of_mpc_node
 from mpcsim.service.process.listening import ConnectionLimits, Connections, Limit
-from mpcsim.service.rpc.database import Database
-from mpcsim.service.rpc.entries import Entry
-from node.metrics import seen
+from mpcsim.service.storage.database import Database
+from mpcsim.service.web.entries import Entry
+from node.api.metrics import seen
 from tests.helpers.looked_at import looked_at, value
 from tests.helpers.repo import ROOT
 

@@ -9,19 +9,19 @@ import pytest
 from starlette.applications import Starlette
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.gateway import metrics as of_gateways
+from mpcsim.service.gateway.api import metrics as of_gateways
 from mpcsim.service.metrics import readiness
 from mpcsim.service.metrics.readiness import KEPT_S, STARTING, Probe, Readiness, in_a_thread, probe
 from mpcsim.service.mpc_node import metrics as of_mpc_nodes
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.rpc import database as databases
-from mpcsim.service.rpc.database import Database, StoreTrouble
-from mpcsim.service.rpc.transport import AsgiTransport
-from node import metrics as of_nodes
+from mpcsim.service.storage import database as databases
+from mpcsim.service.storage.database import Database, StoreTrouble
+from mpcsim.service.web.transport import AsgiTransport
+from node.api import metrics as of_nodes
 from node.app import NoGateway
-from node.gateway_client import GatewayClient
+from node.gateway.gateway_client import GatewayClient
 from tests.helpers.gateway import Clock
 
 

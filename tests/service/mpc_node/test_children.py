@@ -6,7 +6,7 @@ import pytest
 
 from mpcsim.crypto.bip32 import HARDENED
 from mpcsim.ids import MPC_NODES, OPERATOR
-from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.errors import Refused
 from tests.helpers.gateway import ask_node, give_key, with_gateway
 from tests.helpers.tiers import fast_few
 

@@ -10,12 +10,12 @@ from nacl.signing import SigningKey, VerifyKey
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import NodeFailed, Refused
 from mpcsim.service.rpc.statements import SealKeyStatement, vouched
 from tests.helpers.gateway import Client, hellos, reopen
 

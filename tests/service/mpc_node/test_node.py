@@ -15,16 +15,16 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import dkg
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node import node as mpc_node
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import claimed, store_file
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.database import StoreFailed, StoreTrouble
-from mpcsim.service.rpc.errors import Refused
 from mpcsim.service.rpc.standing import End, Ended
 from mpcsim.service.rpc.statements import Abort, SignedRecord
-from mpcsim.service.rpc.sweeping import sweeping
+from mpcsim.service.storage.database import StoreFailed, StoreTrouble
+from mpcsim.service.storage.sweeping import sweeping
 from tests.helpers.gateway import (
     MESSAGE,
     NO_PROOF,
@@ -285,7 +285,7 @@ async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothin
     vote = other._voting.vote(made.key_id)
     reply = ask_node(gateway.links[node.me], "abort", user_id, End(abort, vote), abort.epoch)
     assert Ended.from_bytes(reply).signature is not None
-    assert node.sessions == 0
+    assert node.signing.sessions == 0
 
 
 # ---------------------------------------------------------------------- stores and files

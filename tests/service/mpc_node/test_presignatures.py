@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from mpcsim.crypto.rng import SeededRng
+from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import presignatures
 from mpcsim.service.mpc_node.presignatures import Allowances, Parts
-from mpcsim.service.rpc.errors import Refused
 
 
 class Keeping:

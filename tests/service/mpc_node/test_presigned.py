@@ -15,8 +15,8 @@ from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.errors import Refused, unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, unreachable
 from mpcsim.service.vault import SecretStore, VaultUse
 from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
 from tests.helpers.gateway import ask_node as asked
@@ -83,7 +83,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     else:
         said = f"1 to {wire.MAX_BATCH} presignatures, and with a vault"
         await refused(client, "sign", body, 400, said)
-    assert node.sessions == (how == "just as many as may be")
+    assert node.signing.sessions == (how == "just as many as may be")
 
 
 def opening(

@@ -9,8 +9,8 @@ import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import NodeFailed, Refused
 from mpcsim.service.rpc.standing import Ask, Drop, End, Ended
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
 from tests.helpers.adversary import on

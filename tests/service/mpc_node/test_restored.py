@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.ids import BOOT_BYTES, CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.errors import Refused, Unmerged
 from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import (
@@ -24,7 +25,6 @@ from mpcsim.service.mpc_node.store import (
     StoredShare,
 )
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused, Unmerged
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
 from mpcsim.service.rpc.standing import Ask, ListHoldings

@@ -13,9 +13,9 @@ import pytest
 
 from mpcsim.service.mpc_node.events import EMPTY, Kind
 from mpcsim.service.mpc_node.store import SIGNED, Heard, OutOfStep, ShareStore, StoredShare
-from mpcsim.service.rpc import database as databases
-from mpcsim.service.rpc.database import StoreFailed
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.service.storage import database as databases
+from mpcsim.service.storage.database import StoreFailed
 
 
 def stored(key_id, predecessor=None, user="u", **members):

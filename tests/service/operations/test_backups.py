@@ -17,7 +17,7 @@ from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import backups
 from mpcsim.service.operations.backups import PARTS, back_up, look_at, put_back
 from mpcsim.service.operations.data_folder import claimed, prepare, store_file
-from mpcsim.service.rpc.database import LAYOUT, Database, Deployment
+from mpcsim.service.storage.database import LAYOUT, Database, Deployment
 
 NOW = 1_800_000_000.0
 TAKEN = "2027-01-15T08:00:00+00:00"

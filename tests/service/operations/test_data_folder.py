@@ -9,7 +9,7 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.operations.data_folder import link_file, prepare, read_link
-from mpcsim.service.rpc.database import REGISTRY
+from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import reopen
 
 SERVICES = ("gateway", "operator", "institution")

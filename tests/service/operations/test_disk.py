@@ -10,11 +10,11 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES
+from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node.metrics import probes
-from mpcsim.service.rpc import database as databases
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.database import Database, StoreFailed, StoreTrouble
-from mpcsim.service.rpc.errors import Refused
+from mpcsim.service.storage import database as databases
+from mpcsim.service.storage.database import Database, StoreFailed, StoreTrouble
 from tests.helpers.gateway import Client, Failed, live, reopen, shares_of
 from tests.service.operations.conftest import alter_store
 

@@ -15,8 +15,8 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.rpc.database import REGISTRY
 from mpcsim.service.rpc.statements import SealKeyStatement, SignedTestimony
+from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
 from tests.service.operations.conftest import USERS

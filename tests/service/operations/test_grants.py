@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.service.errors import Refused
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.errors import Refused
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.standing import Ask, Drop, End, ListHoldings
 from mpcsim.service.rpc.statements import Abort, Attest, SignedRecord, Testify, Vote

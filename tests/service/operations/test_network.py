@@ -11,8 +11,8 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.service.operations import open_gateway
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run import clock as virtual
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
+from mpcsim.sim.run.realtime import clock as virtual
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from tests.helpers.gateway import Clock, Failed, Stuck, run_with, with_gateway
 from tests.helpers.tiers import fast_few

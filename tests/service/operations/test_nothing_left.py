@@ -15,8 +15,8 @@ from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations.backups import back_up, put_back
 from mpcsim.service.operations.data_folder import claimed, store_file
-from mpcsim.service.rpc import database as databases
-from mpcsim.service.rpc.database import Deployment
+from mpcsim.service.storage import database as databases
+from mpcsim.service.storage.database import Deployment
 
 ROLE, NOW = "operator", 1_800_000_000.0
 

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.rpc.logs import JsonLines, TextLines
-from mpcsim.service.rpc.request_ids import HEADER
+from mpcsim.service.web.logs import JsonLines, TextLines
+from mpcsim.service.web.request_ids import HEADER
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
 
@@ -73,4 +73,4 @@ def test_the_gateway_has_it_even_in_an_unexpected_error(place, written, monkeypa
         response = alice.get("/v3/wallet/key?curve=ed25519", headers={HEADER: "order-9"})
         assert response.is_error
     (line,) = written["mpcsim.service.rpc"]
-    assert " ERROR mpcsim.service.rpc.http [order-9]: GET /wallet/v1/keys: ZeroDiv" in line
+    assert " ERROR mpcsim.service.web.http [order-9]: GET /wallet/v1/keys: ZeroDiv" in line

@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.gateway import attestations
-from mpcsim.service.gateway.activation import Activation
+from mpcsim.service.errors import Unmerged
+from mpcsim.service.gateway.activation import attestations
+from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.backups import back_up, put_back
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.errors import Unmerged
 from mpcsim.service.rpc.statements import Held, SignedRecord, Vote
 from tests.helpers.gateway import Failed, Stuck, cheating, live
 from tests.service.gateway.test_cheating import bad_offer, malformed_frost

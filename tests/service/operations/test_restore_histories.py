@@ -18,13 +18,13 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway import suspensions
+from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.operations.backups import PARTS, back_up, put_back
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
-from mpcsim.service.rpc.database import REGISTRY, Database
-from mpcsim.service.rpc.errors import Refused, unreachable
+from mpcsim.service.storage.database import REGISTRY, Database
 from tests.helpers.gateway import Client, Failed, Stuck, ask_node, delivered, nodes_alone, reopen
 
 NEW = "dave", "ed25519"

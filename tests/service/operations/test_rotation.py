@@ -12,17 +12,17 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.errors import seal_key_lost
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import data_folder, rotation
 from mpcsim.service.operations.data_folder import LinkSecret, store_file
 from mpcsim.service.operations.rotation import GRACE_S
-from mpcsim.service.rpc.database import REGISTRY
-from mpcsim.service.rpc.errors import seal_key_lost
 from mpcsim.service.rpc.grants import GrantIssuer, GrantRefused, Keyring, LinkKeys, Scope
 from mpcsim.service.rpc.tokens import TokenIssuer
+from mpcsim.service.storage.database import REGISTRY
 from node.local import LocalService
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.helpers.gateway import reopen
 from tests.node.wallets import CHEAP, PASSWORD
 from tests.service.operations.conftest import alter_store

@@ -28,9 +28,9 @@ from mpcsim.service.process.listening import (
     options,
 )
 from mpcsim.service.process.settings import SettingsError, describe, read
-from mpcsim.sim.run.clock import VirtualLoop
+from mpcsim.sim.run.realtime.clock import VirtualLoop
 from node.app import create_app
-from node.settings import Settings
+from node.process.settings import Settings
 from tests.node.double import GatewayDouble, WalletDouble
 from tests.node.harness import SETTINGS, running
 

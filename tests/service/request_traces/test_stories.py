@@ -14,8 +14,8 @@ from mpcsim.service.request_traces.lines import Following, about, requests
 from mpcsim.service.request_traces.story import told
 from mpcsim.service.request_traces.text import calls, listed, shown
 from mpcsim.service.request_traces.traced import traced
-from mpcsim.service.rpc.log_files import LogFile
-from mpcsim.service.rpc.request_ids import HEADER
+from mpcsim.service.web.log_files import LogFile
+from mpcsim.service.web.request_ids import HEADER
 from node.local import LocalService
 from tests.node.harness import CHEAP, PASSWORD
 

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 from starlette.applications import Starlette
 
-from mpcsim.service.rpc.api_page import DOCUMENT_PATH, page_routes
+from mpcsim.service.web.api_page import DOCUMENT_PATH, page_routes
 
 
 def test_the_document_is_built_and_encoded_once():

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from mpcsim.service.rpc.database import Database
+from mpcsim.service.storage.database import Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT)"
 

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 
 from mpcsim.errors import UsageError
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.idempotency import Name
+from mpcsim.service.web.idempotency import Name
 from tests.helpers.gateway import Client, open_with
 
 

@@ -8,9 +8,9 @@ import stat
 
 import pytest
 
-from mpcsim.service.rpc import log_files
-from mpcsim.service.rpc.log_files import LogFile, ToLogFile
-from mpcsim.service.rpc.logs import JsonLines
+from mpcsim.service.web import log_files
+from mpcsim.service.web.log_files import LogFile, ToLogFile
+from mpcsim.service.web.logs import JsonLines
 from tests.helpers.processes import until
 
 

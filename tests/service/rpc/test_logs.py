@@ -8,7 +8,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.process.settings import read
-from mpcsim.service.rpc.logs import JsonLines, LogSettings, TextLines, formatter
+from mpcsim.service.web.logs import JsonLines, LogSettings, TextLines, formatter
 
 SECRET = "password-that-nobody-may-see"
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.rpc.errors import LinkFailed, NodeFailed, Refused, busy, store_failed, unmerged
+from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, busy, store_failed, unmerged
 from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
-from mpcsim.service.rpc.refusals import from_json, to_json
+from mpcsim.service.web.refusals import from_json, to_json
 
 
 @pytest.mark.parametrize(

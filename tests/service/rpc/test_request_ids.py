@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from mpcsim.service.rpc.logs import TextLines
-from mpcsim.service.rpc.request_ids import HEADER, RequestIds, current
-from mpcsim.service.rpc.threads import in_thread
+from mpcsim.service.web.logs import TextLines
+from mpcsim.service.web.request_ids import HEADER, RequestIds, current
+from mpcsim.service.web.threads import in_thread
 
 
 def client(app):

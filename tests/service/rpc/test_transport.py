@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mpcsim.service.rpc import transport as transport_module
-from mpcsim.service.rpc.transport import (
+from mpcsim.service.web import transport as transport_module
+from mpcsim.service.web.transport import (
     AsgiTransport,
     ConnectionLost,
     HttpTransport,

@@ -12,8 +12,9 @@ from mpcsim.crypto.rng import SeededRng
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys, session_id
-from mpcsim.service.smart_account import contracts, setup
-from mpcsim.service.smart_account.client import Flow, ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.deployment import deploy_token, mint
 from mpcsim.service.smart_account.service import SmartAccountService
 from tests.helpers.anvil import ANVIL_KEY, anvil

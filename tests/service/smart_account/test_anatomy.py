@@ -4,10 +4,10 @@ import pytest
 from eth_abi import encode
 from eth_utils import keccak
 
-from mpcsim.service.smart_account import anatomy
-from mpcsim.service.smart_account.anatomy import Kind
-from mpcsim.service.smart_account.fields import FIELDS, SIGNED, to_wire
-from mpcsim.service.smart_account.operation import UserOperation
+from mpcsim.service.smart_account.client import anatomy
+from mpcsim.service.smart_account.client.anatomy import Kind
+from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED, to_wire
+from mpcsim.service.smart_account.operation.operation import UserOperation
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 

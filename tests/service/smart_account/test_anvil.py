@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.service.smart_account import anvil, contracts, setup
-from mpcsim.service.smart_account.client import ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.chain import anvil, contracts
+from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable, NoContract
 from tests.helpers.anvil import needs_anvil
@@ -81,7 +82,7 @@ def test_old_blocks_are_given_up(chain, monkeypatch):
     monkeypatch.setattr(anvil, "_OPTIONS", (*anvil._OPTIONS[:-1], "4"))
     kept = anvil.AnvilChain({RICH.address: 10**20})
     try:
-        from mpcsim.service.smart_account.transactions import TransactionSender
+        from mpcsim.service.smart_account.chain.transactions import TransactionSender
 
         sender = TransactionSender(kept, RICH)
         hashes = [sender.pay(SOMEBODY, 1).transaction_hash for _ in range(12)]

@@ -3,9 +3,9 @@
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.client import Ask, RequestRefused, Sign, SmartAccountClient
+from mpcsim.service.smart_account.client.client import Ask, RequestRefused, Sign, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.fields import FIELDS, SIGNED
+from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 
 RECIPIENT = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 

@@ -5,10 +5,11 @@ from eth_utils.address import to_canonical_address, to_checksum_address
 
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account import contracts, deployment, setup
-from mpcsim.service.smart_account.embedded import EmbeddedChain
+from mpcsim.service.smart_account import deployment, setup
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
+from mpcsim.service.smart_account.chain.transactions import TransactionSender
 from mpcsim.service.smart_account.errors import Refused
-from mpcsim.service.smart_account.transactions import TransactionSender
 
 # CREATE by the EntryPoint, whose first creation it is: as on every public chain.
 SENDER_CREATOR = to_checksum_address("0x7fc98430eAEdbb6070B35B39D798725049088348")

@@ -4,10 +4,10 @@ import pytest
 
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import setup
-from mpcsim.service.smart_account.chain import Reverted
-from mpcsim.service.smart_account.embedded import GENESIS_TIME, EmbeddedChain
+from mpcsim.service.smart_account.chain.chain import Reverted
+from mpcsim.service.smart_account.chain.embedded import GENESIS_TIME, EmbeddedChain
+from mpcsim.service.smart_account.chain.transactions import TransactionSender
 from mpcsim.service.smart_account.errors import ChainUnavailable, Refused
-from mpcsim.service.smart_account.transactions import TransactionSender
 
 RICH = setup.account(SeededRng("rich").bytes(32))
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"

@@ -4,12 +4,12 @@ import re
 
 import pytest
 
-from mpcsim.service.smart_account import contracts
-from mpcsim.service.smart_account.anatomy import altered, refusal
-from mpcsim.service.smart_account.client import RequestRefused
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.client.anatomy import altered, refusal
+from mpcsim.service.smart_account.client.client import RequestRefused
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import Refused
-from mpcsim.service.smart_account.limits import KnownOperations
+from mpcsim.service.smart_account.operation.limits import KnownOperations
 
 
 def transfer(to, amount):

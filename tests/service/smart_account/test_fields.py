@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.service.smart_account import fields
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BadRequest
-from mpcsim.service.smart_account.operation import UserOperation
+from mpcsim.service.smart_account.operation import fields
+from mpcsim.service.smart_account.operation.operation import UserOperation
 
 # EIP-55's own example.
 ADDRESS = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"

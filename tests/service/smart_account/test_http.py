@@ -9,11 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from mpcsim.service.smart_account import client as clients
-from mpcsim.service.smart_account.client import HttpTransport, SmartAccountClient
-from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.errors import ChainUnavailable
-from mpcsim.service.smart_account.http import (
+from mpcsim.service.smart_account.api.http import (
     AT_A_TIME_OF_USER,
     MAX_BODY_BYTES,
     REQUESTS_OF_USER,
@@ -21,6 +17,10 @@ from mpcsim.service.smart_account.http import (
     UserPlaces,
     routes,
 )
+from mpcsim.service.smart_account.client import client as clients
+from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import ChainUnavailable
 from tests.node.harness import PLACES, running
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"

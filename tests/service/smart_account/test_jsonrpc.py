@@ -8,11 +8,11 @@ import threading
 import httpx
 import pytest
 
-from mpcsim.service.smart_account import contracts, jsonrpc
-from mpcsim.service.smart_account.chain import Reverted
-from mpcsim.service.smart_account.client import RequestRefused
+from mpcsim.service.smart_account.chain import contracts, jsonrpc
+from mpcsim.service.smart_account.chain.chain import Reverted
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
+from mpcsim.service.smart_account.client.client import RequestRefused
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
-from mpcsim.service.smart_account.jsonrpc import JsonRpcChain
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
 

@@ -6,9 +6,9 @@ import pytest
 from eth_utils.address import to_checksum_address
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.service.smart_account import gas, limits, setup
-from mpcsim.service.smart_account.chain import Fees
-from mpcsim.service.smart_account.client import ServiceTransport, SmartAccountClient
+from mpcsim.service.smart_account import setup
+from mpcsim.service.smart_account.chain.chain import Fees
+from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import (
     BadRequest,
@@ -16,8 +16,14 @@ from mpcsim.service.smart_account.errors import (
     Inconsistent,
     UnknownOperation,
 )
-from mpcsim.service.smart_account.limits import Budget, KnownOperations, check_fees, most_cost
-from mpcsim.service.smart_account.operation import UserOperation
+from mpcsim.service.smart_account.operation import gas, limits
+from mpcsim.service.smart_account.operation.limits import (
+    Budget,
+    KnownOperations,
+    check_fees,
+    most_cost,
+)
+from mpcsim.service.smart_account.operation.operation import UserOperation
 
 SOMEBODY = to_checksum_address("0x" + "11" * 20)
 FEES = Fees(base_fee=100, priority=10)  # maximum: 210

@@ -7,8 +7,8 @@ from eth_utils.address import to_checksum_address
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpcsim.service.smart_account import contracts
-from mpcsim.service.smart_account.operation import (
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.operation.operation import (
     UserOperation,
     bind,
     personal_hash,

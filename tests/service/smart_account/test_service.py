@@ -8,13 +8,19 @@ from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.service.smart_account import contracts, errors, gas, setup, transactions
-from mpcsim.service.smart_account.chain import Fees
-from mpcsim.service.smart_account.client import RequestRefused, ServiceTransport, SmartAccountClient
-from mpcsim.service.smart_account.embedded import EmbeddedChain
+from mpcsim.service.smart_account import errors, setup
+from mpcsim.service.smart_account.chain import contracts, transactions
+from mpcsim.service.smart_account.chain.chain import Fees
+from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
+from mpcsim.service.smart_account.client.client import (
+    RequestRefused,
+    ServiceTransport,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.fields import FIELDS, GAS, SIGNED, supplied_by
-from mpcsim.service.smart_account.operation import UserOperation, personal_hash
+from mpcsim.service.smart_account.operation import gas
+from mpcsim.service.smart_account.operation.fields import FIELDS, GAS, SIGNED, supplied_by
+from mpcsim.service.smart_account.operation.operation import UserOperation, personal_hash
 from mpcsim.service.smart_account.service import SmartAccountService
 
 ETHER = 10**18

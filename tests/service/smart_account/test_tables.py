@@ -2,8 +2,8 @@
 
 import pytest
 
-from mpcsim.service.smart_account import tables
-from mpcsim.service.smart_account.tables import Balance, ether
+from mpcsim.service.smart_account.client import tables
+from mpcsim.service.smart_account.client.tables import Balance, ether
 
 ETHER = 10**18
 

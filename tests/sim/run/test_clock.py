@@ -19,8 +19,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.run import clock
-from mpcsim.sim.run.clock import BUSY_ROUNDS, Deadlock, NoSockets, TimeStandsStill, VirtualLoop, run
+from mpcsim.sim.run.realtime import clock
+from mpcsim.sim.run.realtime.clock import (
+    BUSY_ROUNDS,
+    Deadlock,
+    NoSockets,
+    TimeStandsStill,
+    VirtualLoop,
+    run,
+)
 
 
 def now() -> float:

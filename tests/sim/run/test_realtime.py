@@ -23,10 +23,10 @@ from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.topology import Direction, Link, Network, Site
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run import event_loop
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate
-from mpcsim.sim.run.realtime import real_time, run_real_time
+from mpcsim.sim.run.realtime import event_loop
+from mpcsim.sim.run.realtime.realtime import real_time, run_real_time
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict
 

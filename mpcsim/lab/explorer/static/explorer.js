@@ -1,6 +1,6 @@
 /* The round explorer in the browser: draws a view, sends commands back. No dependencies.
  *
- * The Python side (mpcsim/lab/explorer/model.py) says what the view holds, and puts these files one
+ * The Python side (mpcsim/lab/explorer/model/model.py) says what the view holds, and puts these files one
  * after the other (mpcsim/lab/explorer/scripts.py).
  */
 

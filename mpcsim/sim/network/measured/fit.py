@@ -43,8 +43,8 @@ from mpcsim.sim.network.latency import (
 from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import scattered
-from mpcsim.sim.order_statistics import ranks
 from mpcsim.sim.rich_display import Table, counted
+from mpcsim.sim.statistics.order_statistics import ranks
 from mpcsim.sim.streams import generator
 
 __all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]

@@ -1,0 +1,1 @@
+"""The attacks of the gallery, one file for each part of the protocols."""

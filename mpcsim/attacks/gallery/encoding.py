@@ -1,0 +1,214 @@
+"""Attacks on encodings: points of small order, two encodings of one value, ambiguous hashing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from nacl import bindings as sodium
+
+from mpcsim.attacks.gallery import edwards
+from mpcsim.attacks.gallery.dkg import Dealer, cheating_dealer, honest_dealer
+from mpcsim.attacks.gallery.edwards import LaxPoint, lax, verify_with_cofactor
+from mpcsim.attacks.gallery.frost import MESSAGE, cheating_signer, signer
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    aborted,
+    broken,
+    harmless,
+    proven,
+)
+from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, play
+from mpcsim.crypto import commitment, schnorr
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.rng import SeededRng
+from mpcsim.errors import Consequence, OnReceipt, Reason
+from mpcsim.protocols import frost
+from mpcsim.protocols.dkg import DKG
+from mpcsim.protocols.dkg.messages import Reveal
+from mpcsim.protocols.engine import Done, Turn
+from mpcsim.protocols.frost import FROST, steps
+from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+from mpcsim.protocols.frost.rounds import AfterSign
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.sim.run.adversary import Adversary, on, with_round
+
+# ---------------------------------------------------------------------- P4: ambiguous hashing
+
+
+def joined_hash(tag: Tag, *parts: bytes) -> bytes:
+    """A hash of parts joined by a character that may be in the parts."""
+    return hashlib.sha256(b"$".join([tag.value.encode(), *parts])).digest()
+
+
+def alpha_shuffle(build: Build) -> Finding:
+    """Commit to the values (a$b, c), open as (a, b$c)."""
+    commit, opens = build.function(commitment.commit), build.function(commitment.opens)
+    sid, blinding = bytes(32), bytes(32)
+    V = commit(sid, CHEATER, blinding, b"pay 5$to Alice", b"today")
+    text = "one commitment, opened as ('pay 5$to Alice', 'today') and ('pay 5', 'to Alice$today')"
+    other = opens(V, sid, CHEATER, blinding, b"pay 5", b"to Alice$today")
+    return proven(other, Effect.AMBIGUOUS, text)
+
+
+# ---------------------------------------------------------------------- S10: small order in a key
+
+
+def small_order_in_the_key(build: Build) -> Finding:
+    """Add T = (0, -1), of order two, to both coefficients of party 2's polynomial.
+
+    At 1 and 3 it cancels, T + 1*T = T + 3*T = 0, so both shares pass; and the proof passes if its
+    challenge is even. The key that comes out is Y + T: a signature verifies in one of two cases.
+    """
+    T = LaxPoint(edwards.ORDER_2)
+    everyone = (HONEST, CHEATER, THIRD)
+    inner = cheating_dealer(everyone, definition=build.definition(DKG))
+    rng = SeededRng("until the challenge is even")
+
+    def reveal(message: Reveal, to: int) -> Reveal:
+        C = tuple(T + C_k for C_k in message.coefficients)
+        if message.proof is None:
+            return replace(message, coefficients=C)
+        transcript, a_0 = inner.keep.transcript, inner.keep.committed.polynomial[0]
+        while True:
+            proof = schnorr.prove(transcript, CHEATER, a_0, C[0], rng)
+            if schnorr._challenge(transcript, CHEATER, C[0], proof.R).n % 2 == 0:
+                return replace(message, coefficients=C, proof=proof)
+
+    honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}
+    play(honest[HONEST], Dealer(inner, reveal), honest[THIRD])
+    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
+    done = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
+    if len(done) < 2:
+        return end_of(honest[HONEST])
+    Y = done[0].public_key.encode()
+    text = f"both finish with Y + T, which is not in the group: {Y.hex()[:16]}..."
+    outside = not sodium.crypto_core_ed25519_is_valid_point(Y)
+    return proven(outside and not combine(*done), Effect.UNUSABLE, text)
+
+
+# ---------------------------------------------------------------------- S10: small order in R
+
+
+def small_order_in_a_nonce(build: Build) -> Finding:
+    """Add a point of order eight to D_2: verifiers with and without the cofactor then disagree."""
+
+    def commit(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+        turn = original(view, keep, inbox)
+        sent = cast(Commitments, turn.broadcast)
+        return replace(
+            turn, broadcast=replace(sent, hiding=LaxPoint(edwards.ORDER_8) + sent.hiding)
+        )
+
+    def sign(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+        share = view.setup.share
+        listed = [
+            steps.Commitment(i, c.hiding, c.binding) for i, c in inbox.everyone(Commitments).items()
+        ]
+        bound = steps.bind(share.public_key, listed, MESSAGE)
+        z = steps.sign(CHEATER, share.secret_share, keep.nonces, bound)
+        encoded = steps.encode_group_commitment_list(listed)
+        key = share.public_key.encode()
+        seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
+        return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
+
+    honest = signer(build, HONEST)
+    setup = frost.setup(keys("ed25519")[CHEATER], (HONEST, CHEATER), MESSAGE)
+    play(honest, cheat(with_round(with_round(FROST, 1, commit), 2, sign), setup))
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    signature, Y = honest.outcome.result, honest.setup.share.public_key
+    text = "released; valid with the cofactor (RFC 8032), refused by libsodium"
+    one = verify_with_cofactor(signature.encode(), Y.encode(), MESSAGE)
+    other = steps.verify_signature(signature, Y, MESSAGE)
+    return proven(one and not other, Effect.SPLIT, text)
+
+
+def cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
+    """The check of the signature by the other equation."""
+    return verify_with_cofactor(signature.encode(), group_public_key.encode(), msg)
+
+
+# ---------------------------------------------------------------------- S10: S + L
+
+
+def scalar_out_of_range(build: Build) -> Finding:
+    """z_2 + L instead of z_2: the same residue, other bytes."""
+
+    def raised(message: SignatureShare) -> bytes:
+        return message.seen + (message.share.n + edwards.L).to_bytes(32, "little")
+
+    honest = signer(build, HONEST)
+    play(honest, Adversary(cheating_signer(), on("SignatureShare", raised)))
+    if not isinstance(honest.outcome, Done):
+        return end_of(honest)
+    signature = honest.outcome.result
+    S = int.from_bytes(signature.z, "little") + edwards.L
+    twin, Y = signature.R + S.to_bytes(32, "little"), honest.setup.share.public_key.encode()
+    text = "accepted as z_2; and (R, S + L) verifies wherever S is not compared with L"
+    return proven(verify_with_cofactor(twin, Y, MESSAGE), Effect.MALLEABLE, text)
+
+
+ATTACKS = (
+    Attack(
+        id="P4",
+        name="alpha-shuffle: ambiguous hashing",
+        reference="CVE-2022-47931 (tss-lib, pull requests 233 and 257); TSSHOCK (2023)",
+        step="every hash: here, a commitment",
+        check="every part is length-prefixed, every use has a tag of its own",
+        injection="M: the border between two values moved",
+        play=alpha_shuffle,
+        research=lambda: ResearchBuild(replacing={tagged_hash: joined_hash}),
+        expected_on=harmless(),
+        expected_off=broken(Effect.AMBIGUOUS),
+    ),
+    Attack(
+        id="S10a",
+        name="a key with a component of small order",
+        reference="Baby Sharks; tss-lib, pull request 115",
+        step="dkg on ed25519, round 2, Reveal: C_i",
+        check="decoders take points of the prime-order subgroup only",
+        injection="M: the point of order two added to both coefficients",
+        play=small_order_in_the_key,
+        research=lambda: ResearchBuild(wire=lax),
+        expected_on=aborted(
+            Reason.MALFORMED_MESSAGE,
+            OnReceipt(CHEATER, "Reveal"),
+            {CHEATER},
+            consequence=Consequence.RETRY,
+        ),
+        expected_off=broken(Effect.UNUSABLE),
+    ),
+    Attack(
+        id="S10b",
+        name="a nonce commitment of small order",
+        reference="Chalkias-Garillot-Nikolaenko, eprint 2020/1244; ZF FROST, deserialization",
+        step="frost, round 1, Commitments: D_i",
+        check="decoders take points of the prime-order subgroup only; libsodium verifies",
+        injection="M: a point of order eight added to D_2",
+        play=small_order_in_a_nonce,
+        research=lambda: ResearchBuild(wire=lax, replacing={steps.verify_signature: cofactored}),
+        expected_on=aborted(Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}),
+        expected_off=broken(Effect.SPLIT),
+    ),
+    Attack(
+        id="S10c",
+        name="a scalar that is not below the order",
+        reference="RFC 8032, section 5.1.7; eprint 2020/1244",
+        step="frost, round 2, SignatureShare: z_i",
+        check="decoders take canonical scalars only; libsodium refuses S >= L",
+        injection="M: z_2 + L",
+        play=scalar_out_of_range,
+        research=lambda: ResearchBuild(wire=lax),
+        expected_on=aborted(
+            Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}
+        ),
+        expected_off=broken(Effect.MALLEABLE),
+        also=("P9",),
+    ),
+)

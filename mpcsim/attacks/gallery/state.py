@@ -1,0 +1,306 @@
+"""Attacks on a party's memory: roll-back to an old snapshot, restarts, stalled sessions.
+
+A party is a deterministic function of its set-up, its seed and what it received. What the protocol
+layer gives is: a snapshot holds all that was received, so a party restored from the *latest* one
+refuses a second version of anything it acted on; and randomness after the first message depends on
+what was received. What it cannot give is left to whoever drives the party: to restore nothing but
+the latest snapshot, and never to start a session again with old randomness.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+from mpcsim.attacks.gallery import frost as frost_attacks
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    broken,
+    harmless,
+    proven,
+    waiting,
+)
+from mpcsim.attacks.research import (
+    FRESH_RANDOMNESS,
+    RESTORE_LATEST,
+    Build,
+    ResearchBuild,
+)
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
+from mpcsim.crypto import schnorr
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash, u32
+from mpcsim.crypto.rng import SEED_BYTES, Drbg, SeededRng
+from mpcsim.protocols import dkg, ecdsa, frost
+from mpcsim.protocols.dkg import DKG
+from mpcsim.protocols.dkg.messages import Reveal
+from mpcsim.protocols.ecdsa import ECDSA
+from mpcsim.protocols.engine import Done, Inbox, Party, Round, Turn, View
+from mpcsim.protocols.frost import FROST, steps
+from mpcsim.protocols.frost.messages import Commitments, SignatureShare
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.local_run import LocalRun
+from mpcsim.protocols.sample_keys import keys, session_id
+from mpcsim.sim.run.adversary import Adversary
+
+PAIR = (HONEST, CHEATER)
+
+
+class Store:
+    """What a driver does: stores the party after every call, before it delivers anything.
+
+    A careful driver has one snapshot, the latest; a careless one (or a virtual machine that is
+    rolled back) can come back with the one from before the peer's first message.
+    """
+
+    def __init__(self, build: Build, honest: Party[Any, Any]) -> None:
+        self._careful = build.heeds(RESTORE_LATEST)
+        self.party = honest
+        self._snapshots: list[bytes] = []
+
+    def _stored(self, outputs: list[Any]) -> list[Any]:
+        self._snapshots.append(self.party.snapshot())
+        return outputs
+
+    @property
+    def me(self) -> Any:
+        """As of the party."""
+        return self.party.me
+
+    @property
+    def outcome(self) -> Any:
+        """As of the party."""
+        return self.party.outcome
+
+    def waiting(self) -> Any:
+        """As of the party."""
+        return self.party.waiting()
+
+    def start(self) -> list[Any]:
+        """Start the party, store it, deliver what it says."""
+        return self._stored(self.party.start())
+
+    def receive(self, sender: int, data: bytes) -> list[Any]:
+        """Pass the message on, store the party, deliver what it says."""
+        return self._stored(self.party.receive(sender, data))
+
+    def crash_and_restore(self) -> list[Any]:
+        """Come back from storage; returns all that the party had put out by then."""
+        kept = self._snapshots[-1] if self._careful else self._snapshots[0]
+        party = self.party
+        self.party, outputs = Party.resume(party.definition, kept, share=party.share)
+        return outputs
+
+
+def again(store: Store, cheater: Any) -> None:
+    """Go on with the restored party, against a cheater that begins anew."""
+    local: LocalRun[Any] = LocalRun([store, cheater])
+    local.rejoin(store, store.crash_and_restore())
+    local.rejoin(cheater, cheater.start())
+    local.finish()
+
+
+# ---------------------------------------------------------------------- S1: ECDSA, rolled back
+
+
+def ecdsa_rolled_back(build: Build) -> Finding:
+    """Two signatures with the same r_1 and different r_2: two linear equations for r_1 and x.
+
+    s (r_1 + r_2) = m + r x, up to the sign of s.
+    """
+    shares = keys("secp256k1")
+    Y, m = shares[HONEST].public_key, SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
+    store = Store(build, party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST))
+    equations = []
+    for attempt in range(2):
+        diary: dict[int, Turn] = {}
+        setup = ecdsa.setup(shares[CHEATER], PAIR, DIGEST)
+        name = SeededRng(f"cheater, attempt {attempt}")
+        cheater = Party(watched(ECDSA, diary), setup, CHEATER, session_id=session_id(""), rng=name)
+        if attempt == 0:
+            play(store, cheater)
+        else:
+            again(store, cheater)
+        if not isinstance(cheater.outcome, Done):
+            return replace(end_of(store), shown="the restored signer says nothing new")
+        found = cheater.outcome.result
+        r_2 = diary[1].keep.r_i
+        equations.append((SECP256K1.scalar(found.r), SECP256K1.scalar(found.s), r_2))
+    for signs in product((1, -1), repeat=2):
+        rows = [
+            [s * SECP256K1.scalar(sign), -r, m - s * SECP256K1.scalar(sign) * r_2]
+            for (r, s, r_2), sign in zip(equations, signs, strict=True)
+        ]
+        if SECP256K1.base(solve(rows)[1]) == Y:
+            return broken(Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
+    return harmless()
+
+
+def taking_only(kind: str, to: int, message: Any) -> Any:
+    """Commit, and then say nothing more."""
+    return message if kind == "Commitments" else None
+
+
+# ---------------------------------------------------------------------- S2: FROST, rolled back
+
+
+def frost_rolled_back(build: Build) -> Finding:
+    """Restored before it saw the cheater's commitments, party 1 signs over others, too."""
+    shares = keys("ed25519")
+    setup = frost.setup(shares[HONEST], PAIR, b"m")
+    store = Store(build, party(build, FROST, setup, HONEST))
+    cheaters: list[Any] = []
+    for attempt in range(3):
+        mine = frost.setup(shares[CHEATER], PAIR, b"m")
+        rng = SeededRng(f"cheater, attempt {attempt}")
+        inner = Party(FROST, mine, CHEATER, session_id=session_id(""), rng=rng)
+        cheaters.append(Adversary(inner, taking_only))
+        if attempt == 0:
+            play(store, cheaters[0])
+        else:
+            again(store, cheaters[attempt])
+    return _solved(cheaters, shares, store, "three restores, three equations: x*G = Y")
+
+
+def _solved(cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text: str) -> Finding:
+    """The key from three signature shares, if they have their nonces in common."""
+    rows = []
+    for cheater in cheaters:
+        inbox: Inbox = cheater.party.inbox
+        setup, lists = cheater.party.setup, inbox.everyone(Commitments)
+        listed = [steps.Commitment(i, c.hiding, c.binding) for i, c in lists.items()]
+        bound = steps.bind(setup.share.public_key, listed, setup.message)
+        z = inbox.received(SignatureShare)[HONEST].share
+        rows.append(frost_attacks.equation(bound, z))
+    key = frost_attacks.key_from(solve(rows)[2], shares[CHEATER])
+    if ED25519.base(key) == shares[HONEST].public_key:
+        return broken(Effect.KEY, text)
+    return end_of(honest)
+
+
+# ---------------------------------------------------------------------- S13: stalls
+
+
+def stalled(build: Build) -> Finding:
+    """Take party 1's signature share, send none, and wait for it to try again.
+
+    With the session's old randomness, every new try is one more equation for the same nonces.
+    """
+    shares = keys("ed25519")
+    cheaters: list[Any] = []
+    for attempt in range(3):
+        sid = session_id(f"attempt {attempt}")
+        randomness: dict[str, Any] = {"rng": SeededRng(f"party 1, attempt {attempt}")}
+        if not build.heeds(FRESH_RANDOMNESS):
+            randomness = {"_seed": b"the first attempt's".ljust(SEED_BYTES)}
+        mine, theirs = (frost.setup(shares[i], PAIR, b"m") for i in (CHEATER, HONEST))
+        honest = build.party(build.definition(FROST), theirs, HONEST, session_id=sid, **randomness)
+        rng = SeededRng(f"cheater, attempt {attempt}")
+        inner = Party(FROST, mine, CHEATER, session_id=sid, rng=rng)
+        cheaters.append(Adversary(inner, taking_only))
+        play(honest, cheaters[-1])
+    text = "three stalled sessions, restarted with the same randomness: x*G = Y"
+    return _solved(cheaters, shares, honest, text)
+
+
+# ---------------------------------------------------------------------- rolled back in the middle
+
+
+def unhedged(round_: Round) -> Round:
+    """randomness that depends on what was received"""
+
+    def run(view: View[Any], keep: Any, inbox: Any) -> Turn:
+        place = tagged_hash(Tag.RNG, view.session_id, u32(view.me), u32(round_.number))
+        turn: Turn = round_.run(replace(view, rng=Drbg(place)), keep, inbox)
+        return turn
+
+    return replace(round_, run=run)
+
+
+def proof_rolled_back(build: Build) -> Finding:
+    """A dealer proves its constant term; rolled back, it proves it in another session.
+
+    The same proof nonce under two challenges gives it away: a_0 = (z - z') / (e - e'). Here the
+    driver is careless in both modes: it is the protocol's hedge that is tried.
+    """
+    agreed = dkg.setup("ed25519", 2, PAIR)
+    honest = party(build, DKG, agreed, HONEST)
+    honest.start()
+    snapshot = honest.snapshot()
+    found: list[tuple[Scalar, Scalar]] = []
+    C_0 = honest.keep.coefficients[0]
+    for attempt in range(2):
+        copy, outputs = Party.resume(honest.definition, snapshot)
+        diary: dict[int, Turn] = {}
+        rng = SeededRng(f"cheater, attempt {attempt}")
+        cheater = Party(watched(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng)
+        local: LocalRun[Any] = LocalRun([copy, cheater])
+        local.rejoin(copy, outputs)
+        local.rejoin(cheater, cheater.start())
+        local.finish()
+        proof = cheater.inbox.received(Reveal)[HONEST].proof
+        if proof is None:
+            return end_of(copy)
+        e = schnorr._challenge(diary[2].keep.transcript, HONEST, C_0, proof.R)
+        found.append((proof.z, e))
+    (z, e), (z_2, e_2) = found
+    a_0 = (z - z_2) * (e - e_2).inverse()
+    text = "the dealer's part of the key, from two proofs with one nonce: a_0*G = C_0"
+    return proven(ED25519.base(a_0) == C_0, Effect.LEAK, text)
+
+
+ATTACKS = (
+    Attack(
+        id="S1a",
+        name="an ECDSA nonce used again, after a roll-back",
+        reference="mpcsec and Blockdaemon's documentation, presignature reuse and backups",
+        step="ecdsa, after round 1; the signer crashes and is restored",
+        check="the latest snapshot holds what was received: a second version of it is ignored",
+        injection="S: restored from before the peer's first message; other commitments then",
+        play=ecdsa_rolled_back,
+        research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
+        expected_on=harmless(),
+        expected_off=broken(Effect.KEY),
+    ),
+    Attack(
+        id="S1b",
+        name="a proof nonce used again, after a roll-back",
+        reference="Ristenpart-Yilek, NDSS 2010 (randomness and virtual-machine snapshots)",
+        step="dkg, round 2, Reveal: the proof; the dealer is restored before round 2",
+        check="a round's randomness depends on everything that was received by then",
+        injection="S, E: restored twice, with another peer message each time",
+        play=proof_rolled_back,
+        research=lambda: ResearchBuild(rounds=unhedged),
+        expected_on=harmless(),
+        expected_off=broken(Effect.LEAK),
+    ),
+    Attack(
+        id="S2b",
+        name="FROST nonces used again, after a roll-back",
+        reference="RFC 9591, section 7.3; mpcsec, backups",
+        step="frost, after round 1; the signer crashes and is restored",
+        check="the latest snapshot holds the commitments that were signed over: others are ignored",
+        injection="S: restored from before the peer's commitments; other commitments then",
+        play=frost_rolled_back,
+        research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
+        expected_on=waiting({CHEATER}),
+        expected_off=broken(Effect.KEY),
+    ),
+    Attack(
+        id="S13",
+        name="stalling, until the others try again",
+        reference="RFC 9591, section 7.4; ROAST, eprint 2022/550",
+        step="frost, round 2, SignatureShare withheld",
+        check="a party that waits says for whom; a new try is a new party with fresh randomness",
+        injection="N: takes the share, sends none, three times",
+        play=stalled,
+        research=lambda: ResearchBuild(neglecting=[FRESH_RANDOMNESS]),
+        expected_on=waiting({CHEATER}),
+        expected_off=broken(Effect.KEY),
+    ),
+)

@@ -1,0 +1,390 @@
+"""Attacks of whoever carries the messages, and on what names a session.
+
+The carrier (a gateway, say) is nobody's friend: it reads, drops, repeats, reorders, alters and
+invents. What it must not get is a secret, or a ban for an honest party.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from mpcsim.attacks.gallery.dkg import name_only
+from mpcsim.attacks.model import (
+    Attack,
+    Effect,
+    Finding,
+    broken,
+    ending,
+    harmless,
+    proven,
+)
+from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, play, watched
+from mpcsim.crypto.encoding import WireContext
+from mpcsim.crypto.groups.ed25519 import ED25519
+from mpcsim.crypto.groups.group import Scalar
+from mpcsim.crypto.groups.polynomial import lagrange_coefficient
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.crypto.hashing import Tag, tagged_hash
+from mpcsim.crypto.mta.ot import OtMta
+from mpcsim.crypto.rng import Rng, SeededRng
+from mpcsim.crypto.zero_share import zero_share
+from mpcsim.errors import Aborted, CheckFailed, InvalidEncoding, Reason, UsageError
+from mpcsim.protocols import dkg, ecdsa, frost, reshare
+from mpcsim.protocols.dkg import DKG
+from mpcsim.protocols.dkg.messages import Deal
+from mpcsim.protocols.ecdsa import ECDSA
+from mpcsim.protocols.ecdsa.messages import Respond
+from mpcsim.protocols.engine import Done, Party, Send, Turn, channel
+from mpcsim.protocols.engine.channel import seal
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.transcript import transcript_hash
+from mpcsim.protocols.frost import FROST
+from mpcsim.protocols.local_run import InFlight, LocalRun
+from mpcsim.protocols.reshare import RESHARE
+from mpcsim.protocols.sample_keys import keys, session_id
+
+PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
+MESSAGE = b"pay 5 to Alice"
+
+
+def signers(build: Build, label: str = "") -> dict[int, Any]:
+    """Two honest signers of the build."""
+    held = keys("ed25519")
+    return {i: party(build, FROST, frost.setup(held[i], PAIR, MESSAGE), i, label) for i in PAIR}
+
+
+def carried(parties: Any, meddle: Callable[[LocalRun[Any], InFlight], None]) -> LocalRun[Any]:
+    """A finished run whose carrier looks at every message before it delivers it."""
+    local: LocalRun[Any] = LocalRun(parties)
+    local.start()
+    while local.in_flight:
+        meddle(local, local.in_flight[0])
+        local.deliver()
+    return local
+
+
+def banned(parties: Any) -> Finding | None:
+    """Whether an honest party names another, who did nothing."""
+    for i, p in parties.items():
+        if isinstance(p.outcome, Aborted) and p.outcome.culprits:
+            j = min(p.outcome.culprits)
+            return broken(
+                Effect.HONEST_BLAMED, f"party {i} names the honest party {j}: {p.outcome}"
+            )
+    return None
+
+
+# ---------------------------------------------------------------------- O11: one session id twice
+
+
+class ChosenBeta(OtMta):
+    """An OT receiver that chooses its bits, all alike; nobody can see that they are."""
+
+    def __init__(self, bit: int) -> None:
+        super().__init__()
+        self._bit = bit
+
+    def receiver_start(self, setup: Any, sid: bytes, rng: Rng) -> tuple[Any, Scalar, Any]:
+        length = self.parameters.xi // 8
+        chosen = (b"\xff" if self._bit else b"\x00") * length
+
+        class Loaded:
+            reproducible = True
+
+            def __init__(self) -> None:
+                self._first = [chosen]
+
+            def bytes(self, n: int) -> bytes:
+                return self._first.pop() if self._first else rng.bytes(n)
+
+        return super().receiver_start(setup, sid, Loaded())
+
+
+def session_name_used_again(build: Build) -> Finding:
+    """The carrier names two sessions alike. In one the cheater chooses all 0, in the other all 1.
+
+    With one session id the pads are the same two, exchanged: a~ + a~' = 2 * sk_1, nothing hidden.
+    """
+    shares = keys("secp256k1")
+    total, zeta = SECP256K1.scalar(0), SECP256K1.scalar(0)
+    for bit in (0, 1):
+        diary: dict[int, Turn] = {}
+        mine = replace(shares[CHEATER], mta=ChosenBeta(bit))
+        name = session_id("one name for both")
+        honest = build.party(
+            build.definition(ECDSA),
+            ecdsa.setup(shares[HONEST], PAIR, DIGEST),
+            HONEST,
+            session_id=name,
+            rng=SeededRng(f"party 1, session {bit}"),
+        )
+        cheater = Party(
+            watched(build.definition(ECDSA), diary),
+            ecdsa.EcdsaSetup(mine, PAIR, DIGEST),
+            CHEATER,
+            session_id=name,
+            rng=SeededRng(f"cheater, session {bit}"),
+        )
+        play(honest, cheater)
+        if not cheater.inbox.received(Respond):
+            return end_of(honest)
+        reply = cast(Any, cheater.inbox.received(Respond)[HONEST].reply)
+        total = total + SECP256K1.scalar(int.from_bytes(reply.a[1].encode()[:32], "little"))
+        seed = shares[CHEATER].peers[HONEST].zero_seed
+        zeta = zero_share(SECP256K1, HONEST, {CHEATER: seed}, diary[2].keep.transcript)
+    sk_1 = total * SECP256K1.scalar(2).inverse()
+    weight = lagrange_coefficient(SECP256K1, CHEATER, PAIR)
+    key = sk_1 - zeta + weight * shares[CHEATER].secret_share
+    text = "two sessions of one name, both completed: a~ + a~' = 2 sk_1, then x*G = Y"
+    return proven(SECP256K1.base(key) == shares[HONEST].public_key, Effect.KEY, text)
+
+
+# ---------------------------------------------------------------------- O12: spoofing, key streams
+
+
+def forged_message(build: Build) -> Finding:
+    """A signature share in party 2's name, made up by the carrier, arrives before the real one."""
+    parties = signers(build)
+    forged: list[int] = []
+
+    def inject(local: LocalRun[Any], message: InFlight) -> None:
+        if message.send.kind != "SignatureShare" or message.send.to != HONEST or forged:
+            return
+        forged.append(1)
+        real = Envelope.decode(message.send.data)
+        fake = replace(real, body=real.body[:-1] + bytes([real.body[-1] ^ 1]))
+        local.in_flight.insert(0, replace(message, send=replace(message.send, data=fake.encode())))
+
+    carried(parties.values(), inject)
+    if not forged:
+        raise UsageError("the carrier found nothing to forge")
+    outcome = parties[HONEST].outcome
+    if isinstance(outcome, Aborted) and CHEATER in outcome.culprits:
+        return broken(Effect.HONEST_BLAMED, f"party 1 names the honest party 2: {outcome}")
+    return replace(end_of(parties[HONEST]), shown="the forged message is ignored")
+
+
+def one_key_for_all(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
+    """A key for a pair of parties: the same for both directions and all messages."""
+    return AESGCM(tagged_hash(Tag.CHANNEL_KEY, pair_secret))
+
+
+def key_stream_used_twice(build: Build) -> Finding:
+    """The carrier adds up what goes one way and what comes back: E(p) + E(p') = p + p'."""
+    seal_ = build.function(seal)
+    rng, secret = SeededRng("sealing"), bytes(32)
+    known, wanted = b"known to the carrier: ok, go on.", b"the secret share of someone else"
+    sealed = [
+        seal_(secret, Envelope(1, 1, True, i, j, session_id(""), b""), text, rng).body
+        for i, j, text in ((HONEST, CHEATER, known), (CHEATER, HONEST, wanted))
+    ]
+    one, other = (body[channel.SALT_BYTES : -channel.TAG_BYTES] for body in sealed)
+    read = bytes(a ^ b ^ c for a, b, c in zip(one, other, known, strict=True))
+    return proven(read == wanted, Effect.LEAK, f"read by the carrier: {read.decode('latin-1')!r}")
+
+
+# ---------------------------------------------------------------------- D15: reading the shares
+
+
+def eavesdropping(build: Build) -> Finding:
+    """The carrier collects the dealt shares: f_i(j) and f_i(k) give f_i(0), for every i."""
+    agreed = dkg.setup("ed25519", 2, ALL)
+    parties = {i: party(build, DKG, agreed, i) for i in ALL}
+    read: dict[int, dict[int, Scalar]] = {i: {} for i in ALL}
+
+    def listen(local: LocalRun[Any], message: InFlight) -> None:
+        if message.send.kind == "Deal":
+            body = Envelope.decode(message.send.data).body
+            try:
+                deal = Deal.decode(body, WireContext(ED25519))
+            except InvalidEncoding:
+                return
+            if deal.share is not None:
+                read[message.sender][message.send.to] = deal.share
+
+    carried(parties.values(), listen)
+    done = parties[HONEST].outcome
+    if not isinstance(done, Done) or not all(len(shares) == 2 for shares in read.values()):
+        return ending(done)
+    key = ED25519.scalar(0)
+    for shares in read.values():
+        for j, share in shares.items():
+            key = key + lagrange_coefficient(ED25519, j, shares) * share
+    text = "the key, from six messages that passed by: x*G = Y"
+    return proven(ED25519.base(key) == done.result.public_key, Effect.KEY, text)
+
+
+def false_sender(build: Build) -> Finding:
+    """Party 3 and the carrier together: party 3's share arrives in party 2's name, before its own.
+
+    It is a proper message of the session, and header and transport agree on who sent it.
+    """
+    agreed = dkg.setup("ed25519", 2, ALL)
+    parties = {i: party(build, DKG, agreed, i) for i in ALL}
+    forged: list[int] = []
+
+    def spoof(local: LocalRun[Any], message: InFlight) -> None:
+        sent = [m for m in local.in_flight if m.send.kind == "Deal" and m.send.to == HONEST]
+        if forged or {m.sender for m in sent} != {CHEATER, THIRD}:
+            return
+        forged.append(1)
+        (mine,) = (m for m in sent if m.sender == THIRD)
+        fake = replace(Envelope.decode(mine.send.data), sender=CHEATER)
+        send = replace(mine.send, data=fake.encode())
+        local.in_flight.remove(mine)
+        local.in_flight[:0] = [replace(mine, sender=CHEATER, send=send), mine]
+
+    carried(parties.values(), spoof)
+    if not forged:
+        raise UsageError("the carrier found nothing to forge")
+    return banned(parties) or end_of(parties[HONEST])
+
+
+# ------------------------------------------------------------------ S11: of another protocol
+
+
+def across_protocols(build: Build) -> Finding:
+    """Deliver a message of a resharing, with its true seal, to a signing session of that name."""
+    held = keys("ed25519")
+    resharing = {
+        i: party(build, RESHARE, reshare.setup(held[i].record, PAIR, share=held[i]), i)
+        for i in PAIR
+    }
+    sent = [output for output in resharing[CHEATER].start() if isinstance(output, Send)]
+    recorded = next(send for send in sent if send.to == HONEST)
+    parties = signers(build)
+    local: LocalRun[Any] = LocalRun(parties.values())
+    local.start()
+    local.parties[HONEST].receive(CHEATER, recorded.data)
+    local.finish()
+    return banned(parties) or end_of(parties[HONEST])
+
+
+# ---------------------------------------------------------------------- S12: duplicates, disorder
+
+
+class Impatient(Party[Any, Any]):
+    """A research party that takes every message that is early or comes twice for an attack."""
+
+    def _accept(self, envelope: Envelope, data: bytes) -> None:
+        sender, kind = envelope.sender, envelope.kind
+        if 1 <= kind <= len(self._kinds):
+            round_, sends = self._kinds[kind - 1]
+            early = round_.number >= self._current.number
+            if early or sender in self.inbox.values.get(sends.message, {}):
+                raise CheckFailed(Reason.CONFLICTING_MESSAGE, {sender}, detail="out of order")
+        super()._accept(envelope, data)
+
+
+def disorder(build: Build) -> Finding:
+    """Deliver everything twice, the latest first, and messages of another session in between."""
+    parties = signers(build)
+    others = signers(build, "another").values()
+    foreign = [send for p in others for send in p.start() if isinstance(send, Send)]
+    local: LocalRun[Any] = LocalRun(parties.values())
+    local.start()
+    for number in range(1000):
+        if not local.in_flight:
+            break
+        message = local.in_flight[-1]
+        if number % 2 == 0:
+            local.in_flight.insert(0, message)
+        local.deliver(len(local.in_flight) - 1)
+        for send in foreign:
+            local.parties[send.to].receive(PAIR[send.to == HONEST], send.data)
+    return banned(parties) or end_of(parties[HONEST])
+
+
+ATTACKS = (
+    Attack(
+        id="O11",
+        name="two sessions with one session id",
+        reference="Trail of Bits, TOB-SILA-5, -8 and -10; BitGoJS, pull request 8496",
+        step="ecdsa, all rounds; the name of the session comes from outside",
+        check=("transcript = H(name, every first message): fresh if one party is; one each way"),
+        injection="R, F: the same name twice; choice bits all 0, then all 1",
+        play=session_name_used_again,
+        research=lambda: ResearchBuild(replacing={transcript_hash: name_only}),
+        expected_on=harmless(),
+        expected_off=broken(Effect.KEY),
+    ),
+    Attack(
+        id="O12a",
+        name="a forged message",
+        reference="Trail of Bits, TOB-SILA-14",
+        step="frost, round 2, SignatureShare",
+        check="what does not open is ignored, and blamed on nobody",
+        injection="N: an altered copy in party 2's name, before the real one",
+        play=forged_message,
+        research=lambda: ResearchBuild(sealing=False),
+        expected_on=harmless(),
+        expected_off=broken(Effect.HONEST_BLAMED),
+    ),
+    Attack(
+        id="O12b",
+        name="one key stream for both directions",
+        reference="Trail of Bits, TOB-SILA-6",
+        step="any sealed message",
+        check="a key for each message: direction, kind, session and salt are in its derivation",
+        injection="N: adds two ciphertexts up",
+        play=key_stream_used_twice,
+        research=lambda: ResearchBuild(replacing={channel._message_key: one_key_for_all}),
+        expected_on=harmless(),
+        expected_off=broken(Effect.LEAK),
+    ),
+    Attack(
+        id="D15a",
+        name="shares in plain text",
+        reference="kryptology, issue 29",
+        step="dkg, round 3, Deal",
+        check="shares are sealed for their receiver",
+        injection="N: reads along",
+        play=eavesdropping,
+        research=lambda: ResearchBuild(sealing=False),
+        expected_on=harmless(),
+        expected_off=broken(Effect.KEY),
+    ),
+    Attack(
+        id="D15b",
+        name="a message in another's name",
+        reference="tofnd, issue 60",
+        step="dkg, round 3, Deal",
+        check="transport, header and seal must agree on the sender; the header is authenticated",
+        injection="N: party 3's message with party 2 in the header",
+        play=false_sender,
+        research=lambda: ResearchBuild(sealing=False),
+        expected_on=harmless(),
+        expected_off=broken(Effect.HONEST_BLAMED),
+    ),
+    Attack(
+        id="S11",
+        name="a message of one protocol in another",
+        reference="NEAR, DomainPurpose, pull request 2163",
+        step=(
+            "frost, round 1, Commitments; the message is of a resharing, with the same pair secret"
+        ),
+        check="the protocol's number is in the envelope's authenticated header",
+        injection="R: recorded in a resharing of the same name",
+        play=across_protocols,
+        research=lambda: ResearchBuild(number=FROST.number),
+        expected_on=harmless(),
+        expected_off=broken(Effect.HONEST_BLAMED),
+    ),
+    Attack(
+        id="S12",
+        name="messages twice, early, late, and of another session",
+        reference="no single advisory: what any network does to messages",
+        step="frost, all rounds",
+        check="one slot for session, kind and sender: duplicates are ignored, early messages kept",
+        injection="N, R: everything twice and backwards, with another session's messages",
+        play=disorder,
+        research=lambda: ResearchBuild(party=Impatient),
+        expected_on=harmless(),
+        expected_off=broken(Effect.HONEST_BLAMED),
+    ),
+)

@@ -1,0 +1,519 @@
+"""An operator that cheats in signing: the client's long-lived choices, one guess a session.
+
+Of every second session the client's check fails. What the attacker needs is that the user's key is
+used again after that: in as many sessions as Delta has bits, the operator knows Delta, and with it
+the client's share (``mpcsim.attacks.gallery.ot``). So whoever gets a *second* failed check out of one epoch
+has won.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from mpcsim.attacks.gallery import ot
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import Part, ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import CURVE, WAY_S, Stage, Strings, User
+from mpcsim.attacks.service.table import Goal
+from mpcsim.errors import Reason
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
+from mpcsim.protocols.ecdsa.messages import Offer
+from mpcsim.protocols.engine import Party, Turn
+from mpcsim.service.gateway.links.mpc_nodes import InProcess
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.lifetimes import SIGNING_S
+from mpcsim.sim.run.adversary import deviating
+from node.errors import ApiError
+
+SESSIONS = 60
+"""Enough for two failed checks: fewer happen in one case of 10^16."""
+SHORT_S = 10.0
+"""Lifetime of a token in whose last call the operator cheats."""
+
+HOUR_MS = 3_600_000
+AWAY_S = 1.0
+"""From the gateway to callers who are far away."""
+MANY = 12
+"""Sessions whose tags somebody keeps."""
+
+Sign = Callable[[Strings], bytes]
+
+
+def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
+    """From now on the operator guesses at one more bit of Delta in each session.
+
+    Args:
+        bits: those not yet guessed at.
+    """
+    node = stage.node(OPERATOR)
+    honest, guess = node._signer, bits or iter(range(SESSIONS))
+
+    def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
+        craft = ot.guessing(next(guess))
+
+        def offering(original: Callable[..., Turn], *view: Any) -> Turn:
+            turn = original(*view)
+            offer = cast(Offer, turn.direct[CLIENT])
+            offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
+            return replace(turn, direct={**turn.direct, CLIENT: offer})
+
+        return deviating(honest(share, *arguments), 2, offering)
+
+    node._signer = signer
+    node._store.suspend = lambda *_: None  # whatever it says, it goes on
+
+
+def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
+    """Have the user sign until a second check has failed.
+
+    Raises:
+        Refusal: what the user is told from the first failed check on.
+    """
+    failed, last = 0, ""
+    for _ in range(SESSIONS):
+        try:
+            sign(key)
+        except Refusal as refusal:
+            last = str(refusal)
+            if Reason.MULTIPLICATION_CHECK.name in last or "JWT_EXPIRED" in last:
+                continue  # no check has failed; the operator, or the gateway, ends the session
+            if Reason.OT_EXTENSION_CHECK.text not in last:
+                raise Refusal(f"after {failed} failed check: {last}") from None
+            failed += 1
+            if failed == 2:
+                return proven(True, "a bit of Delta a session: the key answers on and on", "")
+    raise Refusal(f"{failed} failed checks of {SESSIONS}: {last}")
+
+
+# ------------------------------------------------------------------ variants
+
+
+def plainly(stage: Stage) -> Finding:
+    """In one session after the other."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    return guessing(stage, alice.sign, key)
+
+
+def when_the_token_expires(stage: Stage) -> Finding:
+    """In calls whose token expires before the operator answers: nobody may suspend the key then."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+
+    async def late(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(1.5 * SHORT_S)
+
+    door.after = late
+
+    def sign(key: Strings) -> bytes:
+        stage.service.wait(10_000)  # a session that nobody continues gives up its place
+        token = stage.service.gateway.token("alice", SHORT_S)
+        return stage.pretend(token).sign(key)
+
+    return guessing(stage, sign, key)
+
+
+def while_the_other_is_away(stage: Stage) -> Finding:
+    """In calls in which the institution is cut off once the vault is open: it never hears of the
+    suspension."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    link = stage.service.gateway.links[INSTITUTION]
+
+    def cut(call: Call) -> None:
+        link.down = call.verb in ("exchange", "suspend")
+
+    door.before = cut
+
+    def sign(key: Strings) -> bytes:
+        link.down = False
+        return alice.sign(key)
+
+    return guessing(stage, sign, key)
+
+
+def while_mail_is_lost(stage: Stage) -> Finding:
+    """The first requests to suspend the key are lost on the way to the gateway."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    lost: list[Call] = []
+
+    def lose(call: Call) -> None:
+        if call.verb == "suspend" and len(lost) < 3:
+            lost.append(call)
+            call.status, call.reply = 503, b'{"error": "lost"}'
+
+    door.before = lose
+    return guessing(stage, alice.sign, key)
+
+
+def at_another_replica(stage: Stage) -> Finding:
+    """The user's calls go to two REST nodes in turn: one has seen the failed check, one has not."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    replica = stage.thief(alice.token)
+    turns = [alice.sign, replica.sign_strings]
+
+    def sign(key: Strings) -> bytes:
+        turns.reverse()
+        try:
+            return turns[0](key)
+        except Refusal as refusal:
+            if "discarded" not in str(refusal):
+                raise
+        return turns[1](key)  # one that knows of it refuses: the other may not know
+
+    return guessing(stage, sign, key)
+
+
+def after_a_restart(stage: Stage) -> Finding:
+    """Everything is restarted after every call: what is not in a store is forgotten."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    bits = iter(range(SESSIONS))
+    cheat(stage, bits)
+
+    def sign(key: Strings) -> bytes:
+        try:
+            return alice.sign(key)
+        finally:
+            stage.restart()
+            cheat(stage, bits)
+
+    return guessing(stage, sign, key)
+
+
+def reordered(stage: Stage) -> Finding:
+    """The request to suspend the key arrives after the user has recovered it."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    held: list[Call] = []
+
+    def hold(call: Call) -> None:
+        if call.verb == "suspend":
+            held.append(call)
+            call.status, call.reply = 503, b'{"error": "held"}'
+
+    door.before = hold
+    try:
+        guessing(stage, alice.sign, key)
+    except Refusal as refusal:
+        said = str(refusal)
+    del stage.node(OPERATOR)._signer  # it has learnt what it could, and behaves
+    new = alice.recover("secp256k1")
+    door.before = lambda call: None
+    stage.service.wait(HOUR_MS)
+    alice = stage.user()
+    try:
+        alice.sign(new)
+    except Refusal as refusal:
+        return proven(True, f"the recovered key does not sign: {refusal}", "")
+    raise Refusal(f"{said}; once recovered it signs")
+
+
+def at_once(stage: Stage) -> Finding:
+    """The operator says that its part is over as soon as it has made its guess, and calls of the
+    user come to many REST nodes at once: each is to look at a guess before any has come back."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    hostile = stage.corrupt_node(OPERATOR)
+
+    def over(verb: str, credential: Any, body: bytes) -> bytes:
+        if verb == "sign":
+            hostile.honest._busy.clear()
+        reply: bytes = hostile.honest.handle(verb, credential, body)
+        if verb != "sign":
+            return reply
+        return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
+
+    hostile.answer = over  # type: ignore[method-assign]
+
+    async def far(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(AWAY_S)
+
+    door.after = far
+    replicas = [stage.thief(alice.token) for _ in range(SESSIONS // 2)]
+
+    async def one(number: int) -> str:
+        await asyncio.sleep(number * WAY_S)
+        return await _told(replicas[number].signing(key))
+
+    async def all_at_once() -> list[str]:
+        return await asyncio.gather(*map(one, range(len(replicas))))
+
+    while True:
+        said = stage.run(all_at_once())
+        failed = sum(Reason.OT_EXTENSION_CHECK.text in text for text in said)
+        if failed > 1:
+            return proven(True, "two failed checks, and more, in sessions of one key at once", "")
+        if failed:
+            raise Refusal(f"after one failed check: {said[-1]}")
+
+
+def kept_back(stage: Stage) -> Finding:
+    """The operator keeps its answers back until the session's turn is over and the next one's has
+    begun, and lets them go together: each is to be looked at before any has come back."""
+    alice, door = stage.user(), stage.corrupt_door()
+    key = alice.generate("secp256k1")
+    cheat(stage)
+    port = _KeepingBack(stage.corrupt_node(OPERATOR))
+    stage.service.gateway.links[OPERATOR].port = port
+
+    async def far(call: Call) -> None:
+        if call.verb == "sign":
+            await asyncio.sleep(AWAY_S)
+
+    door.after = far
+    replicas = [stage.thief(alice.token) for _ in range(SESSIONS)]
+
+    async def two() -> list[str]:
+        port.released = asyncio.Event()
+        first = asyncio.create_task(_told(replicas.pop().signing(key)))
+        await asyncio.sleep(SIGNING_S + WAY_S)
+        second = asyncio.create_task(_told(replicas.pop().signing(key)))
+        await asyncio.sleep(WAY_S)
+        port.released.set()
+        return [await first, await second]
+
+    said = [""]
+    while len(replicas) > 1 and not any(Reason.OT_EXTENSION_CHECK.text in text for text in said):
+        said = stage.run(two())
+    if all(call.status == 200 for call in door.of("sign")[-2:]):
+        return proven(True, "the client looks at two guesses, though one of them fails", "")
+    raise Refusal(f"one guess is looked at, and fails; of the other: {said[0]}")
+
+
+class _KeepingBack(InProcess):
+    """Reaches an MPC node that answers when it likes."""
+
+    released: asyncio.Event
+
+    async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        reply = await super().handle(verb, grant, body)
+        if verb == "sign":
+            await self.released.wait()
+        return reply
+
+
+async def _told(signing: Awaitable[str]) -> str:
+    """What a caller is told, if it is an error."""
+    try:
+        await signing
+    except ApiError as error:
+        return error.message
+    return ""
+
+
+# ------------------------------------------------------------------ suspensions by strangers
+
+
+def strangers_suspension(stage: Stage) -> Finding:
+    """A token thief suspends the user's key."""
+    alice = stage.user()
+    key = alice.generate()
+    stage.gateway("suspend", weak.stranger(alice.user_id, key["key_id"]), alice.token)
+    return _suspended(stage, alice, key)
+
+
+def gateways_suspension(stage: Stage) -> Finding:
+    """The gateway suspends the user's key: the tags are its own."""
+    alice = stage.user()
+    key = alice.generate()
+    body = weak.stranger(alice.user_id, key["key_id"])
+    body = replace(body, tag=stage.service.gateway.gateway.suspensions.tag(body.occasion))
+    stage.gateway("suspend", body, None)
+    return _suspended(stage, alice, key)
+
+
+def many_suspensions(stage: Stage) -> Finding:
+    """Somebody who may sign keeps the tags of all sessions, and has the key suspended for each
+    while no MPC node can be asked."""
+    alice = stage.user()
+    key = alice.generate()
+    thief = stage.thief(alice.token)
+    for _ in range(MANY):
+        thief.sign_strings(key)
+    links, registry = stage.service.gateway.links.values(), stage.service.gateway.gateway.registry
+    for link in links:
+        link.down = True
+    said = ""
+    for occasion, tag in thief.tags.items():
+        body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"), CURVE)
+        try:
+            stage.gateway("suspend", body, None)
+        except Refusal as refusal:
+            said = str(refusal)
+    rows = len(registry.notices())
+    for link in links:
+        link.down = False
+    return proven(rows == len(MPC_NODES) * MANY, f"{rows} rows of the registry, for one key", said)
+
+
+def _suspended(stage: Stage, user: User, key: Strings) -> Finding:
+    stage.service.wait(HOUR_MS)
+    user = stage.user()
+    try:
+        user.sign(key)
+    except Refusal as refusal:
+        return proven(True, f"the user's key is suspended: {refusal}", "")
+    raise Refusal("no MPC node has opened its notice, and the key signs")
+
+
+K, X = Goal.K, Goal.X
+
+
+def _entry(
+    name: str,
+    does: str,
+    play: Callable[[Stage], Finding],
+    *,
+    says: str,
+    check: str,
+    without: Sequence[Part],
+    covers: str,
+    on_disk: bool = False,
+) -> Entry:
+    return Entry(
+        id=f"guesses at Delta, {name}",
+        cells=(("mpc node", K), ("mpc node + database", K)),
+        name=does,
+        play=play,
+        check=check,
+        says=says,
+        research=lambda: ResearchBuild(*without),
+        on_disk=on_disk,
+        covers=(covers,),
+    )
+
+
+ENTRIES = (
+    _entry(
+        "plainly",
+        "cheats in one session after the other",
+        plainly,
+        says="suspended",
+        check="a failed check suspends the key",
+        without=[weak.CARELESS],
+        covers="an MPC node that never suspends",
+    ),
+    _entry(
+        "as tokens expire",
+        "answers after the token of the call has expired",
+        when_the_token_expires,
+        says="JWT_EXPIRED",
+        check="what arrives after the token has expired is not looked at",
+        without=[weak.CARELESS, weak.LATE_MAIL],
+        covers="expired suspensions",
+    ),
+    _entry(
+        "while the other is away",
+        "cheats while the institution cannot be reached",
+        while_the_other_is_away,
+        says="suspended",
+        check="the gateway keeps the suspension, and delivers it until both have acknowledged",
+        without=[weak.ASKS_ONCE, weak.TELLS_ONCE],
+        covers="stalled suspensions",
+    ),
+    _entry(
+        "while mail is lost",
+        "cheats while requests to suspend are lost",
+        while_mail_is_lost,
+        says="suspended",
+        check="the REST node refuses the epoch at once, and asks until the gateway has it",
+        without=[weak.ASKS_ONCE],
+        covers="dropped suspensions",
+    ),
+    _entry(
+        "at two replicas",
+        "cheats at two REST nodes in turn",
+        at_another_replica,
+        says="suspended",
+        check="the gateway refuses the epoch to everybody",
+        without=[weak.FORGETFUL_GATEWAY],
+        covers="a replica that missed a suspension",
+    ),
+    _entry(
+        "across restarts",
+        "cheats, and everything is restarted",
+        after_a_restart,
+        says="suspended",
+        check="the suspension is in three stores",
+        without=[weak.FORGETFUL_GATEWAY],
+        covers="a replica that missed a suspension",
+        on_disk=True,
+    ),
+    Entry(
+        id="guesses at Delta, in sessions at once",
+        cells=(("mpc node", K), ("mpc node + database", K)),
+        name="cheats, says that it is done, and has the key's next session begin at once",
+        play=at_once,
+        check="a session has its turn until its client has come back, whatever an MPC node says",
+        says="a signing session for this key is in progress",
+        research=lambda: ResearchBuild(weak.TURNS_ON_ITS_WORD),
+        covers=("a turn that is given up on an MPC node's word",),
+    ),
+    Entry(
+        id="guesses at Delta, in answers kept back",
+        cells=(("mpc node", K), ("mpc node + database", K)),
+        name="cheats, and keeps its answers back until the key's next session has begun",
+        play=kept_back,
+        check="of a session that is off the client hears nothing any more",
+        says="no such session",
+        research=lambda: ResearchBuild(weak.HEARS_TOO_LATE),
+        covers=("a turn that is given up on an MPC node's word",),
+    ),
+    Entry(
+        id="a suspension after a recovery",
+        cells=(("mpc node", X),),
+        name="has a suspension arrive after the user has recovered",
+        play=reordered,
+        check="a suspension names the epoch, and its notices open for no other",
+        says="once recovered it signs",
+        covers=("reordered suspensions",),
+    ),
+    Entry(
+        id="suspensions without end",
+        cells=(("database + token", X),),
+        name="has a key suspended for every session that there was, with notices that open nowhere",
+        play=many_suspensions,
+        check="a few suspensions of a key are remembered; none is pushed out for another",
+        says="too many suspensions of this key",
+        research=lambda: ResearchBuild(weak.NO_BOUND),
+        covers=("suspensions that fill the registry",),
+    ),
+    Entry(
+        id="a stranger's suspension",
+        cells=(("token", X), ("database + token", X)),
+        name="suspends the user's key with the token alone",
+        play=strangers_suspension,
+        check="a suspension needs the tag of an open session",
+        says="tag",
+        research=lambda: ResearchBuild(weak.ANY_TAG, weak.ANY_NOTICE),
+        covers=("a stranger's suspension",),
+    ),
+    Entry(
+        id="a gateway's suspension",
+        cells=(("gateway", X), ("gateway, not pinned", X)),
+        name="suspends the user's key with a tag of its own",
+        play=gateways_suspension,
+        check="notices are sealed with what client and MPC node share",
+        says="no MPC node has opened its notice",
+        research=lambda: ResearchBuild(weak.ANY_NOTICE),
+        covers=("a stranger's suspension",),
+    ),
+)

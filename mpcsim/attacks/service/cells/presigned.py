@@ -1,0 +1,257 @@
+"""Presignatures used twice: whoever gets two signatures with one, and knows by what each was moved,
+solves two equations for the nonce and the key.
+
+The MPC node that signs is corrupt and consumes nothing. The REST node is honest, but keeps nothing:
+what it is given again it would use again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+from mpcsim.attacks.service import weak
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.hostile import HostileNode
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.stage import HONEST, WANTED, Stage, Strings, User
+from mpcsim.attacks.service.table import Goal
+from mpcsim.attacks.stage import solve
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.ids import CLIENT, ROLES
+from mpcsim.protocols import presigned
+from mpcsim.protocols.presign import Presignature
+from mpcsim.protocols.presign.presignature import Use
+from mpcsim.protocols.presigned import steps
+from mpcsim.service.errors import Refused
+from mpcsim.service.rpc import wire
+from mpcsim.service.vault import SealedPresignature
+from node.models import StoredShare
+from node.process.timing import Timing
+
+K = Goal.K
+
+
+@dataclass
+class Collector:
+    """The corrupt MPC node: signs with a presignature as often as it is asked, and takes notes."""
+
+    stage: Stage
+    node: HostileNode
+    parts: dict[bytes, Presignature] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
+    """What the other MPC node has said."""
+
+    @classmethod
+    def of(cls, stage: Stage) -> Collector:
+        made = cls(stage, stage.corrupt_node(stage.me))
+        shelf = stage.node(stage.me)._parts
+
+        def take(key_id: str, name: bytes) -> Presignature:
+            if name not in made.parts:
+                made.parts[name] = shelf._shelf.take(key_id, name)
+            return replace(made.parts[name], use=Use())
+
+        shelf.take = take
+        forgetful(stage.service.app.state.wallet)
+        other = stage.node(stage.other)
+        handle = other.handle
+
+        def listening(*asked: Any) -> bytes:
+            try:
+                reply: bytes = handle(*asked)
+            except Refused as refused:
+                made.refusals.append(str(refused))
+                raise
+            return reply
+
+        other.handle = listening
+        return made
+
+    def key_from(self, public_key: str, signatures: list[bytes]) -> Finding:
+        """s (k + delta) = m + r x, twice, up to the sign of s.
+
+        Raises:
+            Refusal: there are no two signatures with one presignature; the other MPC node's words.
+        """
+        used = [wire.Presigned.from_bytes(a.body) for a in self.node.asked if a.verb == "presigned"]
+        (share,) = self.stage.shares(self.stage.me).values()
+        rows = []
+        for body, signature in zip(used, signatures, strict=False):
+            part = replace(self.parts[body.using.presignature], use=Use())
+            hashed, rho = body.using.message_hash, body.using.rho
+            agreed = presigned.setup(share, part, CLIENT, hashed, rho)
+            delta = steps.shift(agreed.request(), {self.stage.me: part.rho_i})
+            numbers = (signature[32:64], signature[:32], hashed)
+            s, r, m = (SECP256K1.scalar(int.from_bytes(part, "big")) for part in numbers)
+            rows.append((s, r, delta, m))
+        for signs in product((1, -1), repeat=len(rows)) if len(rows) == 2 else ():
+            signed = [
+                (SECP256K1.scalar(sign) * s, *row)
+                for sign, (s, *row) in zip(signs, rows, strict=True)
+            ]
+            x = solve([[s, -r, m - s * delta] for s, r, delta, m in signed])[1]
+            if "0x" + SECP256K1.base(x).encode().hex() == public_key:
+                return proven(True, "the key from two signatures with one presignature", "")
+        words = (
+            f"the {ROLES[self.stage.other]}: {self.refusals[-1]}"
+            if self.refusals
+            else ("the presignature does not open")
+        )
+        raise Refusal(f"{words}; signed by the full protocol instead")
+
+
+def prepared(stage: Stage, count: int = 1) -> tuple[User, Strings, Collector, list[str]]:
+    """A user with a key and presignatures, at the corrupt MPC node."""
+    alice = stage.user()
+    key = alice.generate("secp256k1")
+    collector = Collector.of(stage)
+    body = {**key, "count": count, "signer": ROLES[stage.me]}
+    return alice, key, collector, alice.ask("presign", body)["presignatures"]
+
+
+def forgetful(wallet: Any) -> None:
+    """A REST node that is a new process every time: what it has used it does not remember."""
+    opened = wallet._presigner.part
+
+    def part(*arguments: Any) -> Presignature:
+        found: Presignature = opened(*arguments)
+        return replace(found, use=Use())
+
+    wallet._presigner.part = part
+
+
+def sign(user: User, key: Strings, presignatures: list[str], message: str) -> bytes:
+    body = {**key, "message": message, "presignatures": presignatures}
+    return bytes.fromhex(user.ask("sign", body)["signature"])
+
+
+# ------------------------------------------------------------------ variants
+
+
+def restored_database(stage: Stage) -> Finding:
+    """The caller restores its database, and signs something else."""
+    alice, key, collector, made = prepared(stage)
+    signatures = [sign(alice, key, made, message) for message in (HONEST, WANTED.hex())]
+    return collector.key_from(key["public_key"], signatures)
+
+
+def retried(stage: Stage) -> Finding:
+    """The caller gets no answer in time, and asks for the same once more; both answers are seen by
+    whoever has cut the connection."""
+    alice, key, collector, made = prepared(stage)
+    signatures = [sign(alice, key, made, HONEST) for _ in range(2)]
+    return collector.key_from(key["public_key"], signatures)
+
+
+def at_two_replicas(stage: Stage) -> Finding:
+    """Two replicas of the REST node are given the same presignature at once."""
+    alice, key, collector, made = prepared(stage)
+    replicas = [stage.thief(alice.token) for _ in range(2)]
+    fields = {name: key[name] for name in StoredShare.model_fields}
+
+    async def signature(replica: Any, message: bytes) -> bytes:
+        forgetful(replica)
+        stored = StoredShare.model_validate(fields)
+        signed, _ = await replica.sign(
+            replica.caller,
+            stored,
+            message=message,
+            signer=None,
+            presignatures=made,
+            timing=Timing(),
+        )
+        return bytes.fromhex(signed)
+
+    async def race() -> list[bytes]:
+        messages = bytes.fromhex(HONEST), WANTED
+        return await asyncio.gather(*map(signature, replicas, messages))
+
+    return collector.key_from(key["public_key"], stage.run(race()))
+
+
+def restored_mpc_node(stage: Stage) -> Finding:
+    """The other MPC node comes back from a backup that was made before the presignature was used;
+    and the caller's database, too."""
+    alice, key, collector, made = prepared(stage)
+    node = stage.node(stage.other)
+    backup = copy.deepcopy(node._allowances._shelf)
+    signatures = [sign(alice, key, made, HONEST)]
+    node.restart()
+    node._allowances._shelf = backup
+    signatures.append(sign(alice, key, made, WANTED.hex()))
+    return collector.key_from(key["public_key"], signatures)
+
+
+def under_another_header(stage: Stage) -> Finding:
+    """A used one is put under what the other MPC node still allows."""
+    alice, key, collector, made = prepared(stage, 2)
+    used, fresh = map(SealedPresignature.from_text, made)
+    signatures = [sign(alice, key, made[:1], HONEST)]
+    header = replace(used.header, allowance=fresh.header.allowance, index=fresh.header.index)
+    forged = replace(used, header=header).to_text()
+    signatures.append(sign(alice, key, [forged], WANTED.hex()))
+    return collector.key_from(key["public_key"], signatures)
+
+
+ENTRIES = (
+    Entry(
+        id="a presignature used twice",
+        cells=(("mpc node + database", K),),
+        name="consumes nothing, and gives the caller a database in which a presignature is unused",
+        play=restored_database,
+        check="the other MPC node opens its half once for each presignature",
+        says="no such presignature, or it has been used",
+        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        each_node=True,
+        covers=("a presignature used twice: a restored database",),
+    ),
+    Entry(
+        id="a presignature used twice, by a retry",
+        cells=(("mpc node", K),),
+        name="consumes nothing, and keeps the caller's answer back until it asks once more",
+        play=retried,
+        check="the other MPC node opens its half once for each presignature",
+        says="no such presignature, or it has been used",
+        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        each_node=True,
+        covers=("a presignature used twice: a retry after a time-out",),
+    ),
+    Entry(
+        id="a presignature used twice, at once",
+        cells=(("mpc node", K),),
+        name="consumes nothing, while two replicas of the caller's node sign at once",
+        play=at_two_replicas,
+        check="the other MPC node opens its half once for each presignature",
+        says="no such presignature, or it has been used",
+        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        each_node=True,
+        covers=("a presignature used twice: a race of two replicas",),
+    ),
+    Entry(
+        id="a presignature used twice, after a restore",
+        cells=(("mpc node + database", K),),
+        name="consumes nothing, and has the other MPC node, and the database, restored",
+        play=restored_mpc_node,
+        check="a presignature is good for the MPC nodes' present boots only",
+        says="has another boot than this is for",
+        research=lambda: ResearchBuild(weak.STORED_BOOTS),
+        each_node=True,
+        covers=("a presignature used twice: an MPC node restored from a backup",),
+    ),
+    Entry(
+        id="a presignature under another one's header",
+        cells=(("mpc node + database", K),),
+        name="consumes nothing, and puts a used presignature under an unused one's header",
+        play=under_another_header,
+        check="the header is the ciphertext's associated data",
+        says="does not open",
+        research=lambda: ResearchBuild(weak.ANY_HEADER),
+        each_node=True,
+        covers=("a presignature of another signature, epoch or user",),
+    ),
+)

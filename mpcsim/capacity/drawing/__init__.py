@@ -1,0 +1,1 @@
+"""A deployment as a picture, and in words."""

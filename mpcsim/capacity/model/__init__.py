@@ -1,0 +1,1 @@
+"""What is modelled: machines, workloads, arrivals, incidents, and what operations cost."""

@@ -1,0 +1,202 @@
+"""Deployments and workloads as tables of TOML files, and back; ``mpcsim.capacity.plan`` has an
+example with everything in it.
+
+Keys are the fields of the classes, and what is left out is as there. An error begins with the path
+of its entry: ``workload.events[0].at_s: ...``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
+from mpcsim.capacity.model.events import EVENTS, Event
+from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network import spellings
+from mpcsim.sim.network.files import tables, toml
+from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.topology import Network
+
+T = TypeVar("T")
+
+PARTS: Final = ("caller", "node", "gateway", "operator", "institution")
+"""The tables of components."""
+LIMITS: Final = ("making_limit", "making_queue")
+"""What else a deployment has."""
+NETWORK: Final = "network"
+"""Names a network file, in place of the network's tables."""
+WORKLOAD: Final = "workload"
+ASKED: Final = (
+    *("hours", "minutes", "seconds", "seed", "costs", "exactness"),
+    *("deadline_ms", "curve", "sensitivity", "cheapest"),
+)
+"""What else is in the file of a plan."""
+KEYS: Final = (*PARTS, *LIMITS, NETWORK, *spellings.KEYS, WORKLOAD, *ASKED)
+
+ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {
+    "steady": Steady,
+    "bursts": Bursts,
+    "profile": Profile,
+    "times": Times,
+    "users": Users,
+}
+
+
+def read(path: str | Path, make: Callable[[Mapping[str, Any], Path], T]) -> T:
+    """What is made of a file.
+
+    Args:
+        make: gets its table, and the folder that paths in it begin at.
+
+    Raises:
+        UsageError: not TOML, or what ``make`` says: names the file.
+        OSError: the file cannot be read.
+    """
+    return located(toml.read(path), str(path), Path(path).parent, make)
+
+
+def located(
+    table: Mapping[str, Any],
+    source: str,
+    folder: Path,
+    make: Callable[[Mapping[str, Any], Path], T],
+) -> T:
+    """What is made of a table; errors begin with its source."""
+    try:
+        for name in table:
+            if name not in KEYS:
+                raise UsageError(f"{inside('', name)}: {unknown('entry', name, KEYS)}")
+        return make(table, folder)
+    except UsageError as error:
+        raise UsageError(f"{source}: {error}") from None
+
+
+# ---------------------------------------------------------------------- deployments
+
+
+def deployment(make: Callable[..., T], table: Mapping[str, Any], folder: Path) -> T:
+    """The deployment in the table of a plan.
+
+    Raises:
+        UsageError: an entry that is unknown, missing or out of range, or a network file that cannot
+            be read: says which.
+    """
+    parts = {name: value for name, value in table.items() if name in PARTS + LIMITS}
+    return tables.decode(make, parts, "", {}, network=_network(table, folder))
+
+
+def deployment_table(model: object) -> dict[str, Any]:
+    """What ``deployment`` makes it of.
+
+    Raises:
+        UsageError: a latency of its network is of a class that files do not know.
+    """
+    parts = tables.encode(model, _written, leave_out=frozenset({NETWORK}), defaults=False)
+    network: Network = getattr(model, NETWORK)
+    return parts | network.table()
+
+
+def _network(table: Mapping[str, Any], folder: Path) -> Network:
+    spelt = {name: value for name, value in table.items() if name in spellings.KEYS}
+    if NETWORK not in table:
+        return spellings.network(spelt) if spelt else Network.star()
+    for name in spelt:
+        raise UsageError(f"{inside('', name)}: the network is there already, in a file")
+    if not isinstance(name := table[NETWORK], str):
+        raise UsageError(f"{NETWORK}: {name!r} is not the name of a file")
+    try:
+        return Network.load(folder / name)
+    except OSError as error:
+        raise UsageError(f"{NETWORK}: {folder / name}: {error.strerror or error}") from None
+    except UsageError as error:
+        raise UsageError(f"{NETWORK}: {error}") from None
+
+
+# ---------------------------------------------------------------------- workloads
+
+
+def workload(make: Callable[..., T], table: object, folder: Path) -> T:
+    """The workload in a table of its own.
+
+    Args:
+        folder: where a file of times is, if its path begins nowhere.
+
+    Raises:
+        UsageError: an entry that is unknown, missing or out of range: says which.
+    """
+    special: tables.Special = {
+        Arrivals: partial(_arrivals, folder=folder),
+        Mapping[str, float]: _shares,
+        tuple[Event, ...]: _events,
+    }
+    return tables.decode(make, table, WORKLOAD, special)
+
+
+def workload_table(of: object) -> dict[str, Any]:
+    """What ``workload`` makes it of."""
+    return tables.encode(of, _written, defaults=False)
+
+
+def _arrivals(value: Any, at: str, folder: Path) -> Arrivals:
+    name, own = tables.kind(value, "kind", at, ARRIVALS)
+    make: Callable[..., Arrivals] = ARRIVALS[name]
+    if make is Times and "file" in own:
+        make = _times_of(folder)
+    return tables.decode(make, own, at, {})
+
+
+def _times_of(folder: Path) -> Callable[..., Times]:
+    def times(file: str, column: str = "") -> Times:
+        try:
+            return Times.of_csv(folder / file, column)
+        except OSError as error:
+            raise UsageError(f"file is {folder / file}: {error.strerror or error}") from None
+
+    return times
+
+
+def _events(value: Any, at: str) -> tuple[Event, ...]:
+    def event(each: Any, at: str) -> Event:
+        name, own = tables.kind(each, "event", at, EVENTS)
+        make: Callable[..., Event] = EVENTS[name]
+        return tables.decode(make, own, at, {})
+
+    return tables.each(value, at, event)
+
+
+def _shares(value: Any, at: str) -> dict[str, float]:
+    return {
+        name: number(each, inside(at, name)) for name, each in tables.entries(value, at).items()
+    }
+
+
+def number(value: Any, at: str) -> int | float:
+    """A number, as it is.
+
+    Raises:
+        UsageError: it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{at}: {value!r} is not a number")
+    return value
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def _written(value: Any) -> Any:
+    for key, kinds in (("kind", ARRIVALS), ("event", EVENTS)):
+        for name, of in kinds.items():
+            if type(value) is of:
+                return {key: name} | tables.encode(value, _written, defaults=False)
+    match value:
+        case tuple():
+            return [_written(each) for each in value]
+        case Mapping():
+            return {name: _written(each) for name, each in value.items()}
+        case str() | int() | float():
+            return value
+    return tables.encode(value, _written, defaults=False)

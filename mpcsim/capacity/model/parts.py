@@ -1,0 +1,147 @@
+"""What a service runs on: sites, machines, processes, and the network between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple, Self, get_args
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, ROLES
+from mpcsim.service.gateway.sessions.sessions import MAKING_QUEUE
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.ways import ways
+
+Exactness = Literal["recorded", "real", "live"]
+"""How much of the service is run: its messages, or itself; and what that is charged with: sampled
+costs, or (``live``) what it takes here and now, which is never twice the same."""
+EXACTNESSES: Final = get_args(Exactness)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A component: its replicas, each on a machine of its own, or all on one with others."""
+
+    cores: int = 2
+    """Of each machine."""
+    replicas: int = 1
+    workers: int = 1
+    """Processes of each replica; each has an event loop, which uses one core at most."""
+    speed: float = 1.0
+    """Of a core beside the one that the costs were measured on; the disk stays as it is."""
+    memory_mb: float = math.inf
+    """Of each replica, from which on it counts as broken."""
+    machine: str = ""
+    """Its name, if other parts are on it, too; they all say the same ``cores``."""
+
+    def __post_init__(self) -> None:
+        for name in ("cores", "replicas", "workers"):
+            if not whole(value := getattr(self, name), 1):
+                raise UsageError(f"part {name} is {value}: not a whole number from 1 on")
+        if not self.speed > 0:
+            raise UsageError(f"part speed is {self.speed}: not above 0")
+
+        if not self.memory_mb > 0:
+            raise UsageError(f"part memory_mb is {self.memory_mb}: not above 0")
+
+
+class Machine(NamedTuple):
+    """What has cores and a disk."""
+
+    name: str
+    cores: int
+    replicas: tuple[tuple[str, int], ...]
+    """On it: the part, and which of its replicas."""
+
+
+ONE_MACHINE: Final = "this one"
+_PARTIES: Final = {
+    "caller": CLIENT,
+    "node": CLIENT,
+    "operator": OPERATOR,
+    "institution": INSTITUTION,
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """A service as it is deployed, as data; ``Deployment`` is what one runs."""
+
+    network: Network = field(default_factory=Network.star)
+    node: Part = Part()
+    """In the caller's backend: at the client's site."""
+    gateway: Part = Part()
+    operator: Part = Part()
+    institution: Part = Part()
+    caller: Part | None = None
+    """Who calls, if what that costs is of interest; beside the node."""
+
+    making_limit: int = 0
+    """As the gateway's setting: keys that may be made at a time, by generations and recoveries; 0:
+    as many as are asked for."""
+    making_queue: int = MAKING_QUEUE
+    """How many more may wait for that; the others are refused."""
+
+    def __post_init__(self) -> None:
+        for name in ("making_limit", "making_queue"):
+            if not whole(value := getattr(self, name), 0):
+                raise UsageError(f"deployment {name} is {value}: not a whole number from 0 on")
+        if self.network.placement.keys() != ROLES.keys():
+            parties = ", ".join(map(str, self.network.placement)) or "nobody"
+            raise UsageError(
+                f"the parties of a service are {', '.join(ROLES.values())} (1, 2 and 3), those of "
+                f"this network {parties}"
+            )
+        ways(self.network)
+        cores: dict[str, tuple[str, int]] = {}
+        for name, part in self.parts.items():
+            first, number = cores.setdefault(part.machine or name, (name, part.cores))
+            if part.cores != number:
+                raise UsageError(
+                    f"{name} cores is {part.cores}: it shares {part.machine} with {first}, which "
+                    f"says {number}"
+                )
+
+    @classmethod
+    def on_one_machine(cls, cores: int = 2, network: Network | None = None) -> Self:
+        """Everything on one machine, callers included, as ``mpcsim serve`` has it."""
+        part = Part(cores, machine=ONE_MACHINE)
+        return cls(network or Network.star(), part, part, part, part, part)
+
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """By name."""
+        found = {
+            name: getattr(self, name) for name in ("node", "gateway", "operator", "institution")
+        }
+        return found if self.caller is None else {"caller": self.caller} | found
+
+    @property
+    def sites(self) -> Mapping[str, str]:
+        """Of each part: where in the network it is."""
+        found = {name: self.network.placement[party] for name, party in _PARTIES.items()}
+        there = self.network.route(CLIENT, OPERATOR) or self.network.route(CLIENT, INSTITUTION)
+        found["gateway"] = there[0].target if len(there) > 1 else found["node"]
+        return {name: found[name] for name in self.parts}
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """What is on which machine: who shares cores and disk with whom."""
+        found: dict[str, Machine] = {}
+        for name, part in self.parts.items():
+            for replica in range(1, part.replicas + 1):
+                label = part.machine or f"{name} {replica}"
+                on_it = found.get(label, Machine(label, part.cores, ())).replicas
+                found[label] = Machine(label, part.cores, (*on_it, (name, replica)))
+        return tuple(found.values())
+
+    @property
+    def extrapolated(self) -> tuple[str, ...]:
+        """What the real service cannot be: figures about it are not validated."""
+        return tuple(
+            f"{name}: {part.replicas * part.workers} processes"
+            for name, part in self.parts.items()
+            if name in ("gateway", "operator", "institution") and part.replicas * part.workers > 1
+        )

@@ -1,0 +1,402 @@
+"""``mpcsim capacity``: what comes of a workload on a deployment, and what would help."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from mpcsim.capacity.model.parts import EXACTNESSES
+from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
+from mpcsim.errors import UsageError, unknown
+from mpcsim.processes import Processes
+from mpcsim.sim.experiments.sweep import PointFailed
+from mpcsim.sim.rich_display import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mpcsim.capacity.results.run import Run
+
+FIGURES: Final = ("timeline", "utilisation", "slowest", "deployment", "curve")
+TABLES: Final = ("run", "curve", "sensitivity", "cheapest")
+PICTURES: Final = (".png", ".svg", ".pdf")
+
+EXAMPLE: Final = """\
+# 40 signatures a second, and 200 for two minutes; mpcsim capacity answers what comes of it.
+minutes = 20
+seed = 1
+deadline_ms = 500          # later answers are no use
+
+[preset]                   # the network; or [star], or network = "net.toml"
+region = "seoul"
+institution = "frankfurt"
+
+[node]                     # also [gateway], [operator], [institution], [caller]
+cores = 4                  # of each machine
+replicas = 2
+workers = 1                # processes of each replica
+
+[workload]
+users = 100_000            # each has a key; two calls for one key meet each other
+mix = { "sign secp256k1" = 1 }
+client = { timeout_s = 10, attempts = 2, pause_s = 1, jitter = 1 }
+
+[workload.arrivals]
+kind = "bursts"            # or steady, profile, times, users
+per_s = 40
+burst_per_s = 200
+first_s = 600
+lasting_s = 120
+"""
+
+EPILOG: Final = """\
+CONFIG says the deployment, the workload, for how long, and what else is asked; --example prints
+one, and the text of mpcsim.capacity.plan has everything that may be in it. Without a CONFIG that
+asks for them, --curve, --sensitivity and --cheapest ask for further answers:
+
+  mpcsim capacity wallet.toml --hours 1 --figure timeline.png --figure utilisation.png
+  mpcsim capacity wallet.toml --curve --figure curve.png --table curve.csv --workers 2
+  mpcsim capacity wallet.toml --cheapest node_replicas=1,2,3 --cheapest operator_cores=1,2 --p99 400
+
+The status is 1 if more calls come than can be answered.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "capacity",
+        help="the service under load: latencies, queues, what breaks first, and what would help",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+    )
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a file (FILE.toml)")
+    parser.add_argument("--example", action="store_true", help="print a CONFIG, and no more")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show the deployment and the most it can do, and run nothing",
+    )
+    for unit in ("hours", "minutes", "seconds"):
+        parser.add_argument(f"--{unit}", type=float, metavar="N", help="length of the run")
+    parser.add_argument("--seed", type=int, metavar="N", help="of all that is random")
+    parser.add_argument("--costs", metavar="FILE", help="what mpcsim calibrate has measured")
+    parser.add_argument(
+        "--exactness",
+        choices=EXACTNESSES,
+        help="recorded: the messages of recorded calls, for hours of load; real: the service "
+        "itself, for minutes",
+    )
+    parser.add_argument(
+        "--deadline", type=float, metavar="MS", help="answers that come later are no use"
+    )
+    parser.add_argument("--curve", action="store_true", help="latency against offered load")
+    parser.add_argument("--sensitivity", action="store_true", help="which input moves the p99 most")
+    parser.add_argument(
+        "--cheapest",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUE,...",
+        help="values of a part's field, such as node_replicas=1,2,3: the cheapest configuration "
+        "that keeps --p99",
+    )
+    parser.add_argument("--p99", type=float, metavar="MS", help="what --cheapest has to keep")
+    parser.add_argument(
+        "--figure",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NAME.png",
+        help="picture to write; its name says which: " + ", ".join(FIGURES),
+    )
+    parser.add_argument(
+        "--table",
+        action="append",
+        default=[],
+        type=Path,
+        metavar="NAME.csv",
+        help="table to write; its name says which: " + ", ".join(TABLES),
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes for --curve (default: one for each core)",
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer; status 1 if more calls come than can be answered."""
+    if options.example:
+        sys.stdout.write(EXAMPLE)
+        return 0
+    plan = _plan(options)
+    from mpcsim.capacity import running  # here: it comes with the compiled simulation
+    from mpcsim.capacity.results.run import Overloaded
+
+    _check(options, plan)
+    out = _Outputs(options.figure, options.table)
+    out.draw("deployment", plan.deployment.plot)
+    try:
+        if options.dry_run:
+            asked = running.demand_of(plan.deployment, plan.workload, plan.costs)
+            _say(str(plan.deployment), f"  {asked.at_most}: then the {asked.bottleneck} is full")
+            return 0
+        with _bar() as progress:
+            found = plan.run(progress)
+        _say(*_page(found, plan))
+        out.of_run(found)
+        _further(plan, options.workers, out)
+    except (Overloaded, PointFailed) as error:
+        raise UsageError(str(error)) from None
+    except FileNotFoundError as error:  # of costs: everything else has been read
+        raise UsageError(f"{error.filename}: {error.strerror}") from None
+    return 1 if found.overload else 0
+
+
+def _further(plan: Plan, workers: int | None, out: _Outputs) -> None:
+    """Answers that take many runs."""
+    from mpcsim.capacity import experiments
+
+    deployment, workload = plan.deployment, plan.workload
+    always: Any = {"seed": plan.seed, "costs": plan.costs}
+    if plan.curve is not None:
+        with _executor(workers) as executor:
+            curve = experiments.load_curve(
+                deployment,
+                workload,
+                rates_per_s=plan.curve.rates_per_s or None,
+                minutes=plan.curve.minutes,
+                executor=executor,
+                progress=sys.stderr.isatty(),
+                **always,
+            )
+        _say("", "Load by load:", str(curve))
+        out.draw("curve", curve.plot)
+        out.write("curve", curve.table)
+    if (how := plan.sensitivity) is not None:
+        with _bar() as progress:
+            moved = experiments.sensitivity(
+                deployment,
+                workload,
+                percent=how.percent,
+                change=how.change,
+                minutes=how.minutes,
+                progress=progress,
+                **always,
+            )
+        _say("", f"What moves the p{how.percent:g}, with {how.change:.0%} less and more of it:")
+        _say(_shown(moved))
+        out.write("sensitivity", moved)
+    if (wanted := plan.cheapest) is not None:
+        with _bar() as progress:
+            best = experiments.cheapest(
+                deployment,
+                workload,
+                wanted.choices,
+                p99_ms=wanted.p99_ms,
+                minutes=wanted.minutes,
+                progress=progress,
+                **always,
+            )
+        _say("", f"The cheapest with a p99 below {wanted.p99_ms:g} ms, tried last:")
+        _say(_shown(best.tried))
+        out.write("cheapest", best.tried)
+
+
+# ---------------------------------------------------------------------- what is asked
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    """The file's, with what the options say in place of it."""
+    if options.config is None:
+        raise UsageError("CONFIG is missing: a file; --example prints one")
+    try:
+        plan = Plan.load(options.config)
+    except OSError as error:
+        raise UsageError(f"{options.config}: {error.strerror or error}") from None
+    given = {
+        name: value
+        for name in ("seed", "costs", "exactness")
+        if (value := getattr(options, name)) is not None
+    }
+    lengths = {name: getattr(options, name) for name in ("hours", "minutes", "seconds")}
+    if any(length is not None for length in lengths.values()):
+        given |= {name: length or 0.0 for name, length in lengths.items()}
+    if options.deadline is not None:
+        given["deadline_ms"] = options.deadline
+    if options.curve and plan.curve is None:
+        given["curve"] = Curve()
+    if options.sensitivity and plan.sensitivity is None:
+        given["sensitivity"] = Sensitivity()
+    if options.cheapest or options.p99 is not None:
+        given["cheapest"] = _cheapest(options, plan.cheapest)
+    return replace(plan, **given)
+
+
+def _cheapest(options: argparse.Namespace, known: Cheapest | None) -> Cheapest:
+    choices = dict(map(_choice, options.cheapest)) or (known.choices if known else {})
+    p99_ms = options.p99 if options.p99 is not None else (known.p99_ms if known else None)
+    if p99_ms is None:
+        raise UsageError("--cheapest: which p99 is to be kept? --p99 MS")
+    if not choices:
+        raise UsageError("--p99: which fields may be altered? --cheapest node_replicas=1,2,3")
+    if known is not None:
+        return replace(known, p99_ms=p99_ms, choices=choices)
+    return Cheapest(p99_ms, choices)
+
+
+def _choice(text: str) -> tuple[str, tuple[int | float, ...]]:
+    name, _, values = text.partition("=")
+    try:
+        return name, tuple(
+            int(each) if each.isdigit() else float(each) for each in values.split(",")
+        )
+    except ValueError:
+        raise UsageError(f"--cheapest: {text!r} is not like node_replicas=1,2,3") from None
+
+
+# ---------------------------------------------------------------------- what is written
+
+
+def _check(options: argparse.Namespace, plan: Plan) -> None:
+    """Refuse what would only be found out at the end."""
+    from mpcsim.capacity.experiments import with_parts
+
+    for name, values in (plan.cheapest.choices if plan.cheapest else {}).items():
+        for value in values:
+            with_parts(plan.deployment, {name: value})
+    for option, paths, known in (
+        ("--figure", options.figure, FIGURES),
+        ("--table", options.table, TABLES),
+    ):
+        endings = PICTURES if known is FIGURES else (".csv",)
+        for path in paths:
+            if path.suffix not in endings:
+                raise UsageError(f"{option}: {path} does not end in {' or '.join(endings)}")
+            if path.stem not in known:
+                raise UsageError(f"{option}: {path}: {unknown(option[2:], path.stem, known)}")
+            if options.dry_run and path.stem != "deployment":
+                raise UsageError(f"{option}: {path}: --dry-run runs nothing that it could show")
+            if path.stem in TABLES[1:] and getattr(plan, path.stem) is None:
+                raise UsageError(f"{option}: {path}: nobody asks for it: --{path.stem}")
+    if options.workers is not None and options.workers < 1:
+        raise UsageError(f"--workers is {options.workers}: not a whole number from 1 on")
+
+
+class _Outputs:
+    """The files that are asked for."""
+
+    def __init__(self, figures: list[Path], tables: list[Path]) -> None:
+        self.figures = {path.stem: path for path in figures}
+        self.tables = {path.stem: path for path in tables}
+
+    def of_run(self, found: Run) -> None:
+        """What shows a run."""
+        if self.figures.keys() & {"timeline", "utilisation", "slowest"}:
+            from mpcsim.capacity.results import figures  # here: they come with matplotlib
+
+            self.draw("timeline", lambda: figures.timeline(found))
+            self.draw("utilisation", lambda: figures.utilisation(found))
+            self.draw("slowest", lambda: figures.comparison({"slowest 1 %": found.made_of(0.01)}))
+        if "run" in self.tables:
+            self.write("run", found.table())
+
+    def draw(self, name: str, make: Callable[[], Any]) -> None:
+        """A picture, if it is asked for."""
+        if (path := self.figures.get(name)) is not None:
+            try:
+                figure = make()
+            except ModuleNotFoundError as error:
+                raise UsageError(
+                    f"--figure needs {error.name}: install mpcsim[workbench]"
+                ) from None
+            self._written("--figure", path, figure.savefig)
+
+    def write(self, name: str, table: pd.DataFrame) -> None:
+        """A table, if it is asked for."""
+        if (path := self.tables.get(name)) is not None:
+            self._written("--table", path, lambda path: table.to_csv(path, index=False))
+
+    def _written(self, option: str, path: Path, write: Callable[[Path], object]) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+        except OSError as error:
+            raise UsageError(f"{option}: {path}: {error.strerror or error}") from None
+        _say(f"written: {path}")
+
+
+def _page(found: Run, plan: Plan) -> Iterator[str]:
+    yield str(found)
+    if plan.deadline_ms < float("inf"):
+        good = found.goodput_per_s(plan.deadline_ms)
+        yield f"  answered within {plan.deadline_ms:g} ms: {good:,.4g} a second"
+
+
+def _shown(table: pd.DataFrame) -> str:
+    rows = [[_cell(value) for value in row] for row in table.itertuples(index=False)]
+    columns = [str(name).replace("_", " ") for name in table.columns]
+    numbers = frozenset(
+        column
+        for column, name in zip(columns, table.columns, strict=True)
+        if table[name].dtype.kind in "if"
+    )
+    return Table(columns, rows, numbers).text()
+
+
+def _cell(value: object) -> str:
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+# ---------------------------------------------------------------------- how far, and where
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[float], None]]:
+    """A bar on standard error, if a person looks at it; it begins once something is done, so that
+    an error stands alone."""
+    try:
+        from tqdm import tqdm
+    except ModuleNotFoundError:
+        yield lambda part: None
+        return
+    bar = None
+
+    def progress(part: float) -> None:
+        nonlocal bar
+        if bar is None:
+            form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {remaining} to go"
+            bar = tqdm(desc="run", total=1.0, bar_format=form, disable=None, leave=False)
+        bar.update(part - bar.n)
+
+    try:
+        yield progress
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+@contextmanager
+def _executor(workers: int | None) -> Iterator[Executor | None]:
+    """Where runs go: this process, so many others, or (None) one for each core."""
+    if workers is None:
+        yield None
+    elif workers == 1:
+        with ThreadPoolExecutor(1) as threads:
+            yield threads
+    else:
+        with Processes(workers) as processes:
+            yield processes

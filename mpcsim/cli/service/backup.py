@@ -1,0 +1,86 @@
+"""``mpcsim backup`` copies one service's store while it runs; ``mpcsim restore`` puts it back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.cli.token import add_data
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES
+from mpcsim.service.operations.backups import PARTS, back_up, put_back
+from mpcsim.service.storage.database import REGISTRY
+
+_BACKUP: Final = """\
+Copy the store of one service, whether or not it runs, to a new file. One part at a time: no command
+reads both share stores. The copy is as secret as the store: of an MPC node it holds key shares, of
+the gateway the key that signs tokens. The .link files are not in it: mpcsim link makes them anew.
+"""
+_RESTORE: Final = """\
+Put a backup in the place of a service's store. The service must not run. What is there is kept
+beside it; delete that once all is well. Anything that is no whole backup of this part, of this
+deployment, by this version or an earlier one, is refused, and nothing has changed.
+
+An MPC node has then forgotten what came after the backup. It serves a key again once the other MPC
+node has told it, signed, what it knows of that key; the gateway sees to that when a key is used.
+"""
+_OTHER_TOO: Final = (
+    "of an MPC node: the other one's store was put back, too, and neither remembers what came "
+    "after: go on from what is in the two backups. The price: shares that were replaced by a "
+    "recovery, or suspended, after both backups may be used again"
+)
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommands."""
+    for name, text, description, run in (
+        ("backup", "copy one service's store while it runs", _BACKUP, _back_up),
+        ("restore", "put a backup of one service's store back", _RESTORE, _restore),
+    ):
+        parser = subparsers.add_parser(
+            name,
+            help=text,
+            description=description,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        parser.add_argument("--part", choices=PARTS, required=True, help="whose store")
+        parser.add_argument("file", type=Path, metavar="FILE", help="the backup")
+        add_data(parser)
+        if run is _restore:
+            parser.add_argument("--other-restored-too", action="store_true", help=_OTHER_TOO)
+        parser.set_defaults(run=run)
+
+
+def _back_up(options: argparse.Namespace) -> int:
+    found = back_up(options.data, options.part, options.file, time.time)
+    sys.stdout.write(
+        f"{options.file}: the {found.role}'s store as of {found.taken}; keep it as secret as that\n"
+    )
+    return 0
+
+
+def _restore(options: argparse.Namespace) -> int:
+    if options.other_restored_too and options.part == REGISTRY:
+        raise UsageError("--other-restored-too is for an MPC node's store")
+    done = put_back(
+        options.data,
+        options.part,
+        options.file,
+        time.time,
+        other_restored_too=options.other_restored_too,
+    )
+    lines = [f"the {options.part}'s store is that of {done.backup.taken} again"]
+    if done.aside is not None:
+        lines.append(
+            f"what was there is in {done.aside}: delete it once all is well, it holds secrets"
+        )
+    if options.part == REGISTRY:
+        lines.append("tokens that were made so far hold no more: callers have to log in again")
+    else:
+        (other,) = (ROLES[party] for party in MPC_NODES if ROLES[party] != options.part)
+        lines.append(f"each key is served again once the {other} has been heard about it")
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+    return 0

@@ -1,0 +1,60 @@
+"""``python -m mpcsim.cli.service.controlled gateway ...``, or ``mpc-node ...``: the same as a process that
+takes switches (``mpcsim.service.fault_injection``).
+
+``mpcsim serve --control`` starts it, and says over its standard input what to switch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from mpcsim import cli
+from mpcsim.cli.service import gateway, mpc_node
+from mpcsim.service.fault_injection.child import Child, Expiry, Interference, begin
+from mpcsim.service.operations import OpenGateway, OpenMpcNode
+from mpcsim.sim.scenario import Scenario
+from mpcsim.sim.simulated_network import SimulatedNetwork
+
+
+def main(arguments: Sequence[str] | None, child: Child) -> int:
+    """Serve with switches around; returns the exit status."""
+
+    def serve_gateway(options: argparse.Namespace) -> int:
+        def opened(gateway: OpenGateway) -> None:
+            _let_network_change(gateway, child)
+            gateway.app.add_middleware(Expiry, child=child, lifetime_s=options.token_lifetime)
+            gateway.app.add_middleware(Interference, child=child)
+
+        return gateway.run(options, now=child.now, opened=opened)
+
+    def serve_mpc_node(options: argparse.Namespace) -> int:
+        def opened(node: OpenMpcNode) -> None:
+            node.app.add_middleware(Interference, child=child)
+
+        return mpc_node.run(options, now=child.now, opened=opened)
+
+    return cli.main(arguments, {"gateway": serve_gateway, "mpc-node": serve_mpc_node})
+
+
+def _let_network_change(gateway: OpenGateway, child: Child) -> None:
+    network = gateway.network
+    started = network.model, network.faults, network.seed
+
+    def another(text: str | None) -> Callable[[], None]:
+        if text is None:
+            return partial(network.change, *started)
+        scenario = Scenario.loads(text)
+        under = scenario.network, scenario.faults, scenario.seed
+        SimulatedNetwork(*under)  # it may be refused, or have to be compiled
+        return partial(network.change, *under)
+
+    child.network = another
+    if child.conditions.scenario is not None:
+        another(child.conditions.scenario)()
+
+
+if __name__ == "__main__":
+    sys.exit(main(None, begin()))

@@ -1,0 +1,254 @@
+"""``mpcsim gateway``: the gateway alone."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from mpcsim.cli.logs import add_log_format, log_folder, log_format
+from mpcsim.cli.network import add_network, conditions
+from mpcsim.cli.ports import add_metrics_port, gateway_port, metrics_port, mpc_node_address
+from mpcsim.cli.token import add_data
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES
+from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
+from mpcsim.service.gateway.api.limits import Rate
+from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
+from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
+from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations.serving import serve
+from mpcsim.service.operations.supervisor import HOST
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.settings import describe, read
+from mpcsim.service.web.logs import LogSettings, configure_logs
+from mpcsim.service.web.places import SHARE
+from mpcsim.sim.network.transport import FORWARDING
+
+N = TypeVar("N", int, float)
+
+LIMITS: Final = {
+    "guesses": "checks of a password",
+    "recoveries": "recoveries of its keys",
+    "signatures": "signatures",
+}
+VARIABLES: Final = """\
+  GATEWAY_PORT
+      Port to listen on. Default: 9090.
+  OPERATOR_URL, INSTITUTION_URL
+      Where the MPC nodes are. Default: this machine, OPERATOR_PORT (9092) and INSTITUTION_PORT
+      (9093).
+  CHAIN_RPC_URL, CHAIN_BUNDLER_KEY
+      A chain for the smart accounts, and the key that pays there. Default: an empty chain of the
+      gateway's own, in a process beside it.
+  CHAIN_BUDGET_WEI
+      What is sponsored for each user in a day, in wei; as much may be lost by the key that pays.
+      Default: 10^18, one coin.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "gateway",
+        help="start the gateway alone (see serve for all at once)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="environment variables:\n" + VARIABLES + describe(LogSettings, ConnectionLimits),
+    )
+    parser.add_argument(
+        "--with-mpc-nodes",
+        action="store_true",
+        help="both MPC nodes in this process, too: quicker, but one process holds both shares",
+    )
+    add_options(parser)
+    add_metrics_port(parser)
+    add_log_format(parser)
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what can be chosen of a gateway."""
+    parser.add_argument(
+        "--host", default=HOST, help="address the gateway listens on (default %(default)s)"
+    )
+    parser.add_argument(
+        "--queue",
+        type=_at_least(0, int),
+        default=0,
+        metavar="N",
+        help="signing requests that may wait for one key (default: refuse a second one at once)",
+    )
+    parser.add_argument(
+        "--making-limit",
+        type=_at_least(0, int),
+        default=0,
+        metavar="N",
+        help="keys that may be made at a time, by generate and recover of all users together, so "
+        "that signing keeps its share of the cores; more wait in order, and whoever has tokens can "
+        "keep others waiting (default: no limit)",
+    )
+    parser.add_argument(
+        "--making-queue",
+        type=_at_least(0, int),
+        default=MAKING_QUEUE,
+        metavar="N",
+        help="how many may wait for that; more are answered 429 (default %(default)s)",
+    )
+    parser.add_argument(
+        "--making-wait",
+        type=_at_least(0, float),
+        default=MAKING_WAIT_S,
+        metavar="S",
+        help="seconds after which those who wait are answered 429, too; less than the node's "
+        "GATEWAY_TIMEOUT_S (default %(default)s)",
+    )
+    for name, what in LIMITS.items():
+        parser.add_argument(
+            f"--limit-{name}",
+            type=_rate,
+            metavar="N",
+            help=f"how many {what} each user may ask for in a minute, all at once if it likes; "
+            "N/Ss: in S seconds; more are answered 429 (default: no limit)",
+        )
+    parser.add_argument(
+        "--token-lifetime",
+        type=_at_least(1, float),
+        default=TOKEN_LIFETIME_S,
+        metavar="S",
+        help="seconds a token holds",
+    )
+    parser.add_argument(
+        "--lease",
+        type=_at_least(0.1, float),
+        default=LEASE_S,
+        metavar="S",
+        help="seconds a session's caller may be silent before the key's next caller takes its "
+        "place (default %(default)s)",
+    )
+    parser.add_argument(
+        "--link-timeout",
+        type=_at_least(0.1, float),
+        default=LINK_TIMEOUT_S,
+        metavar="S",
+        help="seconds the gateway waits for an MPC node; less than the node's GATEWAY_TIMEOUT_S "
+        "(default %(default)s)",
+    )
+    parser.add_argument(
+        "--forwarding",
+        choices=FORWARDING,
+        help="messages of a signature: store them and forward them once they are whole, or forward "
+        "what has come of them, which saves round trips on long hops (default: as --network has "
+        "it, or else store)",
+    )
+    add_network(parser)
+
+
+def given(options: argparse.Namespace) -> list[str]:
+    """The same options, but the address, for a command line."""
+    found = ["--queue", str(options.queue), "--token-lifetime", str(options.token_lifetime)]
+    found += ["--lease", str(options.lease), "--link-timeout", str(options.link_timeout)]
+    found += ["--making-limit", str(options.making_limit)]
+    found += ["--making-queue", str(options.making_queue)]
+    found += ["--making-wait", str(options.making_wait)]
+    for name in ("forwarding", "network", *(f"limit-{name}" for name in LIMITS)):
+        if (value := getattr(options, name.replace("-", "_"))) is not None:
+            found += [f"--{name}", str(value)]
+    return found
+
+
+def run(
+    options: argparse.Namespace,
+    *,
+    now: Callable[[], float] = time.time,
+    opened: Callable[[OpenGateway], None] = lambda gateway: None,
+) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP.
+
+    Args:
+        now: seconds since 1970 UTC.
+        opened: is given the gateway before it serves.
+    """
+    limits = read(ConnectionLimits, os.environ)
+    shown_at = metrics_port(options)
+    log = configure_logs(log_format(options), log_folder(), "gateway")
+    under = conditions(options.network, in_process=options.with_mpc_nodes)
+    gateway = open_gateway(
+        options.data,
+        GatewayOptions(
+            mpc_nodes=None
+            if options.with_mpc_nodes
+            else {p: mpc_node_address(p) for p in MPC_NODES},
+            smart_accounts=_chain(),
+            network=under.network if under else None,
+            faults=under.faults if under else (),
+            seed=under.seed if under else 0,
+            forwarding=options.forwarding,
+            queue=options.queue,
+            making_limit=options.making_limit,
+            making_queue=options.making_queue,
+            making_wait_s=options.making_wait,
+            most_of_user=max(1, limits.connections // SHARE),
+            limit_guesses=options.limit_guesses,
+            limit_recoveries=options.limit_recoveries,
+            limit_signatures=options.limit_signatures,
+            token_lifetime_s=options.token_lifetime,
+            lease_s=options.lease,
+            log=log,
+            log_now=time.time,
+            link_timeout_s=options.link_timeout,
+            now=now,
+        ),
+    )
+    opened(gateway)
+    serve(gateway, options.host, gateway_port(), limits, shown_at)
+    return 0
+
+
+def _at_least(least: float, kind: Callable[[str], N]) -> Callable[[str], N]:
+    """What argparse is to make of an option's text."""
+
+    def number(text: str) -> N:
+        with suppress(ValueError):
+            if least <= (found := kind(text)) < math.inf:
+                return found
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} on")
+
+    return number
+
+
+def _rate(text: str) -> Rate:
+    """The same for a rate."""
+    try:
+        return Rate.parse(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _chain() -> MakeService:
+    """Return the chain of the smart-account flow: ``CHAIN_RPC_URL``, with ``CHAIN_BUNDLER_KEY`` to
+    pay, or else one of the gateway's own.
+
+    Raises:
+        UsageError: only one of the two is set, the key is none, or the budget is no number.
+    """
+    budget = _whole("CHAIN_BUDGET_WEI")
+    url, key = os.environ.get("CHAIN_RPC_URL"), os.environ.get("CHAIN_BUNDLER_KEY")
+    if bool(url) != bool(key):
+        raise UsageError("CHAIN_RPC_URL and CHAIN_BUNDLER_KEY go together")
+    return over_rpc(url, key, budget) if url and key else in_own_process(budget)
+
+
+def _whole(variable: str) -> int | None:
+    """Return an environment variable's whole number from 0 on; None: it is not set."""
+    text = os.environ.get(variable)
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise UsageError(f"{variable} is {text}: not a whole number from 0 on")
+    return int(text)

@@ -1,0 +1,291 @@
+"""``mpcsim serve``: start the system, say where it is, stop it all at Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from mpcsim.cli.logs import add_log_format, log_format
+from mpcsim.cli.network import conditions, summary
+from mpcsim.cli.ports import (
+    APP_PORT,
+    CONTROL_PORT,
+    GATEWAY_PORT,
+    LAST_PORT,
+    METRICS_PORT,
+    gateway_port,
+    mpc_node_port,
+    number,
+    port,
+)
+from mpcsim.cli.service import gateway
+from mpcsim.cli.service.jupyterlab import lab_program
+from mpcsim.cli.token import add_data
+from mpcsim.crypto.rng import SystemRng
+from mpcsim.errors import UsageError
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.operations.supervisor import (
+    DATA_FOLDER,
+    HOST,
+    METRICS_VARIABLE,
+    Program,
+    Revival,
+    Running,
+    backend,
+    node_program,
+    running,
+)
+from mpcsim.service.process.lifetime import stopped_once
+from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.settings import describe, read
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.wire import HELLO_PATH, Hello
+from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.web.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
+from mpcsim.sim.rich_display import counted
+from mpcsim.sim.scenario import Scenario
+
+DEMO_USER: Final = "alice"
+SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
+"""Processes with metrics, in the order of their ports."""
+CHECK_S: Final = 0.3
+"""How often the processes are looked at."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "serve",
+        help="start MPC nodes, gateway and REST node, each a process (ports: OPERATOR_PORT, "
+        "INSTITUTION_PORT, GATEWAY_PORT, APP_PORT)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="environment variables of all servers:\n" + describe(LogSettings, ConnectionLimits),
+    )
+    parser.add_argument("--lab", action="store_true", help="start JupyterLab, too (LAB_PORT)")
+    parser.add_argument(
+        "--gateway-only", action="store_true", help="only the gateway and both MPC nodes"
+    )
+    parser.add_argument(
+        "--control",
+        nargs="?",
+        type=number,
+        const=CONTROL_PORT,
+        metavar="PORT",
+        help="let mpcsim control break this service on purpose, over a port of this machine's "
+        "loopback (default %(const)s) with a token of its own; never where it matters",
+    )
+    parser.add_argument(
+        "--metrics",
+        action="store_true",
+        help="figures for Prometheus (/metrics), and whether each process is ready (/ready), at "
+        f"four ports from {METRICS_VARIABLE} ({METRICS_PORT}) on: node, gateway, operator, "
+        "institution",
+    )
+    gateway.add_options(parser)
+    add_log_format(parser)
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, SIGTERM or SIGHUP.
+
+    An MPC node that ends is started again, and the others go on meanwhile: they are other people's.
+    When anything else ends, so does the rest.
+    """
+    under = conditions(options.network)
+    read(ConnectionLimits, os.environ)
+    shown = _metrics_ports(options)
+    lines = log_format(options)
+    files = {FOLDER_VARIABLE: os.environ.get(FOLDER_VARIABLE) or str(logs_in(options.data))}
+    log_folder = read(LogSettings, files).log_folder
+    with (
+        stopped_once(),
+        running({VARIABLE: lines, **files}) as processes,
+        _starter(processes, options) as starter,
+    ):
+        configure_logs(lines, log_folder, "supervisor")
+        try:
+            with starter.lock:
+                revival = _start(starter, options, under, shown)
+            while True:
+                with starter.lock:
+                    if (ended := processes.ended(revival.names)) is not None:
+                        break
+                    revival.look()
+                time.sleep(CHECK_S)
+        except KeyboardInterrupt:
+            with suppress(OSError):  # the terminal may be gone
+                sys.stderr.write("\nstopping\n")
+            return 0
+        raise UsageError(f"the {ended} has stopped; so does the rest")
+
+
+@dataclass(frozen=True)
+class _Starter:
+    """How the service's processes are started."""
+
+    processes: Running
+    start: Callable[..., None]
+    """As ``Running.start``."""
+    program: Callable[[Program], Program] = lambda program: program
+    """What is run for a program."""
+    lock: AbstractContextManager[object] = field(default_factory=nullcontext)
+    """Of whoever starts or stops processes."""
+    announce: Callable[[], str] = lambda: ""
+    """Opens the switches, once all runs: their address, if there are any."""
+
+
+@contextmanager
+def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Starter]:
+    """Without ``--control``, nothing of it is loaded."""
+    if options.control is None:
+        yield _Starter(processes, processes.start)
+        return
+    from mpcsim.service.fault_injection import access, app
+    from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
+
+    check_workers(os.environ)
+    board = Switchboard(processes, options.data)
+    at = access.Access(f"http://{HOST}:{options.control}", SystemRng().bytes(32).hex())
+    with app.served(board.switch, at.token, options.control), ExitStack() as announced:
+
+        def announce() -> str:
+            announced.enter_context(access.written(options.data, at))
+            return at.address
+
+        try:
+            yield _Starter(processes, board.start, controlled, board.lock, announce)
+        finally:
+            board.stop()
+
+
+def _start(
+    starter: _Starter,
+    options: argparse.Namespace,
+    under: Scenario | None,
+    shown: Mapping[str, int],
+) -> Revival:
+    """
+    Args:
+        shown: where each process can be looked at, by its name.
+    """
+    app_port = port("APP_PORT", APP_PORT)
+    found = backend(
+        options.data,
+        gateway.given(options),
+        port=gateway_port(),
+        mpc_node_ports={party: mpc_node_port(party) for party in MPC_NODES},
+        host=options.host,
+    )
+
+    def program(wanted: Program) -> Program:
+        return starter.program(replace(wanted, metrics_port=shown.get(wanted.name)))
+
+    *mpc_nodes, at = map(program, found)
+    programs = [*mpc_nodes, at]
+    starter.start(*programs)
+    if not options.gateway_only:
+        node = program(node_program(app_port, at, _pinned(mpc_nodes)))
+        programs.append(node)
+        starter.start(node)
+    apart = "none simulated"
+    if under is not None:
+        faults = f"; {counted(len(under.faults), 'fault')}" if under.faults else ""
+        apart = f"{options.network}: {summary(under.network)}{faults}"
+    lines = ["", *(f"{program.name:<12} {program.address}" for program in programs)]
+    if not options.gateway_only:
+        lines[-1] += f"  (API page: {node.address}/api/docs)"
+        if options.lab:
+            lab, address = lab_program(at, node, options.data)
+            starter.processes.start(lab)
+            lines.append(f"{'lab':<12} {address}")
+    lines.append(f"{'network':<12} {apart}")
+    seen = [(each.name, each.metrics) for each in programs if each.metrics]
+    lines += [f"{'metrics':<12} {address}/metrics  ({name}; /ready)" for name, address in seen]
+    if control := starter.announce():
+        command = _command("control", "status", *_data_option(options.data))
+        lines.append(f"{'control':<12} {control}  ({command})")
+    if not options.gateway_only:
+        lines += ["", *_first_call(at, node, options.data)]
+    lines.append("Ctrl-C stops everything.")
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+    return Revival(starter.processes, mpc_nodes)
+
+
+def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
+    """Where each process can be looked at, by its name; nowhere unless it is asked for.
+
+    Raises:
+        UsageError: the variable is not a port number, or there are too few from there on.
+    """
+    if not (options.metrics or os.environ.get(METRICS_VARIABLE)):
+        return {}
+    first = port(METRICS_VARIABLE, METRICS_PORT)
+    if first + len(SHOWN) - 1 > LAST_PORT:
+        raise UsageError(f"{METRICS_VARIABLE} is {first}: {len(SHOWN)} ports are needed from there")
+    return {name: first + n for n, name in enumerate(SHOWN)}
+
+
+def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
+    """What tells the REST node who the MPC nodes are, from themselves: it need not believe the
+    gateway. Whoever has set it knows better."""
+    if os.environ.get(pins.VARIABLE):
+        return {}
+    identities = {}
+    for program in mpc_nodes:
+        answer = httpx.get(program.address + HELLO_PATH, trust_env=False)
+        hello = Hello.from_bytes(answer.content)
+        identities[PartyId(hello.party)] = hello.identity
+    return {pins.VARIABLE: pins.text(identities)}
+
+
+def _first_call(at: Program, node: Program, data: Path) -> list[str]:
+    """It asks for a new user's key whenever it is run: who has a key gets no other."""
+    token = _token_command(f'"{DEMO_USER}-$(date +%s)"', at, data)
+    return [
+        "a first key, for a new user:",
+        "",
+        f"  curl -s {node.address}/v3/wallet/generate \\",
+        f"""    -H "Authorization: Bearer $({token})" \\""",
+        "    -H 'Content-Type: application/json' \\",
+        """    -d '{"curve": "secp256k1", "password": "correct horse"}'""",
+        "",
+        f"a token alone: {_token_command(DEMO_USER, at, data)}",
+    ]
+
+
+def _token_command(user: str, at: Program, data: Path) -> str:
+    """For any shell in this folder, in which no variable says where things are.
+
+    Args:
+        user: as the shell is to read it.
+    """
+    options = _data_option(data)
+    if (at.host, at.port) != (HOST, GATEWAY_PORT):
+        options += ["--gateway", at.address]
+    return f"{_command('token')} {user} {shlex.join(options)}".rstrip()
+
+
+def _data_option(data: Path) -> list[str]:
+    return [] if data == DATA_FOLDER else ["--data", str(data)]
+
+
+def _command(*words: str) -> str:
+    """One of ``mpcsim``, for any shell in this folder."""
+    command = Path(sys.executable).with_name("mpcsim")
+    here = Path.cwd()
+    shown = command.relative_to(here) if command.is_relative_to(here) else command
+    return shlex.join([str(shown), *words])

@@ -1,0 +1,117 @@
+"""``mpcsim logs``: what became of one call at all servers, or which calls there were."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.cli.logs import log_folder
+from mpcsim.cli.token import add_data
+from mpcsim.errors import UsageError
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.request_traces import text
+from mpcsim.service.request_traces.lines import Following, Found, Request, about, requests
+from mpcsim.service.request_traces.story import told
+from mpcsim.service.request_traces.traced import traced
+from mpcsim.service.web.logs import printable
+
+LAST: Final = 20
+LINES_OF_A_CALL: Final = 50
+"""Of node and gateway, and of what is asked in between to see whether they are there: at most."""
+LOOK_S: Final = 0.5
+ASKED: Final = ("/mpc/v1/", "/wallet/v1/")
+"""What nodes ask the gateway for, on behalf of calls."""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "logs",
+        help="one call at node, gateway and MPC nodes, from their log files; or the last calls",
+        description="With a request id (X-Request-Id of any answer; its beginning will do): what "
+        "became of that call, across all servers whose log files are there. Without: the last "
+        "calls.",
+    )
+    parser.add_argument("request_id", nargs="?", metavar="REQUEST_ID")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        action="append",
+        metavar="FOLDER",
+        help="of log files, such as those collected from another machine; may be given more than "
+        "once (default: LOG_FOLDER, or DATA/logs)",
+    )
+    parser.add_argument(
+        "--perfetto", type=Path, metavar="OUT", help="write the call for ui.perfetto.dev"
+    )
+    parser.add_argument(
+        "-n", type=_count, default=LAST, metavar="N", help="how many calls (default %(default)s)"
+    )
+    parser.add_argument("--errors", action="store_true", help="only calls that failed")
+    parser.add_argument("--follow", action="store_true", help="go on with those to come")
+    add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tell the story, or list calls."""
+    folders: list[Path] = options.folder or [Path(log_folder() or logs_in(options.data))]
+    if options.request_id is None:
+        if options.perfetto:
+            raise UsageError("--perfetto: of which call? a request id is needed")
+        return _list(folders, options.n, errors=options.errors, follow=options.follow)
+    if options.errors or options.follow:
+        raise UsageError("--errors and --follow are for lists, and a request id for one call")
+    found = about(folders, options.request_id)
+    _warn(found)
+    story = told(found.lines)
+    if options.perfetto:
+        try:
+            path = traced(story).save_perfetto(options.perfetto)
+        except OSError as error:
+            raise UsageError(f"{options.perfetto}: {error.strerror or error}") from None
+        sys.stdout.write(f"written: {path}\n")
+    else:
+        sys.stdout.write(text.shown(story) + "\n")
+    return 0
+
+
+def _list(folders: Sequence[Path], last: int, *, errors: bool, follow: bool) -> int:
+    following = Following(folders) if follow else None
+    found = requests(folders, None if errors else LINES_OF_A_CALL * last)
+    _warn(found)
+    made = [line for line in found.lines if isinstance(line, Request)]
+    if not made and not follow:
+        raise UsageError(f"no request is in the log files of {', '.join(map(str, folders))}")
+    _write(text.calls(made, errors=errors)[-last:])
+    node = any(request.role == "node" for request in made)
+    while following is not None:
+        time.sleep(LOOK_S)
+        new = [line for line in following.lines() if isinstance(line, Request)]
+        node = node or any(request.role == "node" for request in new)
+        # What a node asks of the gateway is written before the node's own line is.
+        own = [r for r in new if not (node and r.role == "gateway" and r.path.startswith(ASKED))]
+        _write(text.calls(sorted(own, key=lambda request: request.at_s), errors=errors))
+    return 0
+
+
+def _write(made: Sequence[Request]) -> None:
+    sys.stdout.writelines(line + "\n" for line in text.listed(made))
+    sys.stdout.flush()
+
+
+def _warn(found: Found) -> None:
+    """Of what has been left out."""
+    for path, lines in found.odd.items():
+        said = f"{path}: left out what is no log line ({lines})"
+        sys.stderr.write(printable(said) + "\n")
+
+
+def _count(value: str) -> int:
+    if not value.isdecimal() or not 0 < int(value) < 1_000_000:
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number from 1 on")
+    return int(value)

@@ -1,0 +1,162 @@
+"""``mpcsim sim``: run a scenario and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.cli.network import scenario
+from mpcsim.cli.simulate.compare import add_replay, replayed
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay import record
+from mpcsim.sim.replay.results import Finishes
+from mpcsim.sim.rich_display import Table, counted, milliseconds, size
+from mpcsim.sim.scenario import Scenario
+from mpcsim.sim.simulation import Result, play
+from mpcsim.sim.trace import Trace
+from mpcsim.sim.traces.causes import sequential_delays
+
+PERCENTS: Final = (50.0, 95.0, 99.0)
+
+EPILOG: Final = """\
+A scenario file says what is run, over which network, and what goes wrong there:
+
+  run = ["generate", "sign"]
+  seed = 1
+
+  [preset]
+  region = "seoul"
+  institution = "frankfurt"
+  access = "lte"
+
+The text of mpcsim.sim.scenario says what else may be in it: faults, links one by one, any number of
+parties. A network file is a scenario, too, and so is a preset as --network of mpcsim serve has it.
+"""
+
+
+def add(subparsers: Any) -> None:
+    """Declare the subcommand."""
+    parser = subparsers.add_parser(
+        "sim",
+        help="run a scenario: real protocols over a modelled network, in virtual time",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=EPILOG,
+    )
+    parser.add_argument("scenario", metavar="SCENARIO", help="a file (FILE.toml) or a preset")
+    add_replay(parser, 0)
+    parser.add_argument(
+        "--traces",
+        type=Path,
+        metavar="FOLDER",
+        help="write a trace of each task there (JSONL)",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON instead of tables")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run it; status 1 unless everything completed and is valid."""
+    if options.approximate and not options.samples:
+        raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
+    what = scenario(options.scenario)
+    results = play(what)
+    replays = [
+        replayed(record(result.trace), what, options)
+        if options.samples and _at_once(result, what)
+        else None
+        for result in results
+    ]
+    written = list(_written(options.traces, results)) if options.traces else []
+    if options.json:
+        tasks = [_data(*both) for both in zip(results, replays, strict=True)]
+        found = {"network": what.network.name, "tasks": tasks}
+        sys.stdout.write(json.dumps(found, indent=1) + "\n")
+    else:
+        sys.stdout.write("\n".join(_shown(what.network, results, replays)) + "\n")
+        sys.stdout.writelines(f"written: {path}\n" for path in written)
+    skipped = len(what.run) - len(results)
+    if skipped:
+        sys.stderr.write(f"no key: {counted(skipped, 'task')} left out\n")
+    return 0 if not skipped and all(result.ok for result in results) else 1
+
+
+def _at_once(result: Result[Any], what: Scenario) -> bool:
+    """Whether it completed at the first attempt: others have no timing of their own."""
+    return result.ok and len(result.attempts) == 1 and not what.faults
+
+
+def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for at, result in enumerate(results, 1):
+            for attempt, trace in enumerate(result.attempts, 1):
+                again = f"-{attempt}" if len(result.attempts) > 1 else ""
+                name = f"{at}-{trace.name.replace(' ', '-')}{again}.jsonl"
+                yield trace.save_jsonl(folder / name)
+    except OSError as error:
+        raise UsageError(f"--traces: {folder}: {error.strerror or error}") from None
+
+
+def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
+    trace = result.trace
+    found: dict[str, Any] = {
+        "task": trace.name,
+        "verdict": trace.verdict.value,
+        "attempts": len(result.attempts),
+        "elapsed_ms": result.elapsed_ms,
+        "messages": len(trace.messages),
+        "bytes": _bytes(trace),
+        "sequential_delays": sequential_delays(trace),
+        "endings": {str(e.party): e.text or e.status for e in trace.endings},
+    }
+    if replay is not None:
+        at = replay.percentiles(PERCENTS)
+        found["replay"] = {
+            "samples": replay.samples,
+            "failed": replay.failed,
+            "mean_ms": replay.mean_ms,
+            **{f"p{percent:g}_ms": ms for percent, ms in at.items()},
+        }
+    return found
+
+
+def _shown(
+    network: Network, results: tuple[Result[Any], ...], replays: list[Finishes | None]
+) -> Iterator[str]:
+    yield f"{network.name or 'a network'}, scope protocol"
+    timed = any(replay is not None for replay in replays)
+    heads = [f"p{percent:g} ms" for percent in PERCENTS] if timed else []
+    rows = []
+    for result, replay in zip(results, replays, strict=True):
+        trace = result.trace
+        row = [
+            trace.name,
+            trace.verdict.value,
+            str(len(result.attempts)),
+            milliseconds(result.elapsed_ms),
+            str(sequential_delays(trace)),
+            str(len(trace.messages)),
+            size(_bytes(trace)),
+        ]
+        if timed:
+            at = replay.percentiles(PERCENTS).values() if replay else ()
+            row += [milliseconds(ms) for ms in at] or ["" for _ in PERCENTS]
+        rows.append(row)
+    columns = ["task", "verdict", "attempts", "ms", "delays", "messages", "bytes", *heads]
+    yield Table(columns, rows, frozenset(columns[2:])).text()
+    for result in results:
+        for ending in result.trace.endings:
+            if ending.text:
+                yield f"  {result.trace.name}: party {ending.party} {ending.text}"
+    for replay in replays:
+        if replay is not None:
+            yield from (f"  {replay.name}: {note}" for note in replay.notes())
+
+
+def _bytes(trace: Trace) -> int:
+    return sum(message.size for message in trace.messages)

@@ -1,0 +1,1 @@
+"""The explored session as data, without a widget."""

@@ -1,0 +1,318 @@
+"""The same messages over another network, without the cryptography.
+
+A complete run is a message graph (``mpcsim.sim.replay.record``): who sends what after having
+received what. ``Puppet`` plays one party of it, so that the simulator's engine runs the session
+anew over any network, with the transport model it always has, in a millisecond or two. Work takes
+what it took in the run that was recorded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Final
+
+from mpcsim.crypto.encoding import Message, WireContext
+from mpcsim.crypto.groups.secp256k1 import SECP256K1
+from mpcsim.errors import UsageError
+from mpcsim.ids import SESSION_ID_BYTES, PartyId
+from mpcsim.lab.explorer.model.steps import handled
+from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Waiting
+from mpcsim.protocols.engine.events import StepFinished, StepStarted
+from mpcsim.sim.network.latency import Constant, Latency
+from mpcsim.sim.network.losses import Loss, mean_loss
+from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.traffic import wire_bytes
+from mpcsim.sim.network.transport import Connection
+from mpcsim.sim.replay import MessageGraph, Step, record
+from mpcsim.sim.run.compute import RoundWork
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.trace import Trace
+from mpcsim.sim.traces.records import Verdict
+
+# Beyond these a session takes days of its own time; what is meant is something else.
+LONGEST_MS: Final = 60_000.0
+"""Largest mean one-way latency of a link that an explorer takes."""
+SLOWEST_MBIT_PER_S: Final = 0.001
+"""Lowest rate."""
+MOST_LOSS: Final = 0.5
+"""Largest share of lost packets."""
+
+_NUMBER_BYTES: Final = 4
+
+
+@dataclass
+class Recorded:
+    """A rule for the time that work takes: what it took in a recorded run.
+
+    Whoever drives a party says so first (``turn``); work that the recorded run does not have takes
+    no time.
+    """
+
+    name: str
+    rounds: dict[tuple[PartyId, int], float]
+    handling: dict[tuple[PartyId, str], float]
+    _now: tuple[PartyId, str] = field(default=(PartyId(0), ""), repr=False)
+
+    @classmethod
+    def of(cls, trace: Trace, network: Network) -> Recorded:
+        """What work took in a run, on a site with ``cpu_factor`` 1."""
+        rounds: dict[tuple[PartyId, int], float] = {}
+        handling: dict[tuple[PartyId, str], float] = {}
+        of = handled(trace)
+        for work in trace.work:
+            site = network.sites.get(work.site)
+            took = (work.end_ms - work.start_ms) / (site.cpu_factor if site else 1.0)
+            if work.round:
+                rounds[work.party, work.round] = took
+            elif work.cause is None:
+                handling[work.party, ""] = took
+            elif work.number in of:
+                message = trace.messages[of[work.number]]
+                handling[work.party, f"{message.sender} {message.kind}"] = took
+        return cls(trace.compute, rounds, handling)
+
+    def turn(self, party: PartyId, what: str) -> None:
+        """A party is about to work, on a message (``"<sender> <kind>"``) or on its start."""
+        self._now = party, what
+
+    def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
+        return self.handling.get(self._now, 0.0)
+
+    def round_ms(self, work: RoundWork) -> float:
+        return self.rounds.get((self._now[0], work.number), 0.0)
+
+
+class _Nothing(Message):
+    """The set-up of a puppet."""
+
+
+class Puppet:
+    """One party of a recorded session: sends what it sent, as soon as what it needed is there."""
+
+    def __init__(
+        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: Recorded
+    ) -> None:
+        self._graph = graph
+        self._costs = costs
+        self._steps = [step for step in graph.steps if step.party == me]
+        self._arrived: set[int] = set()
+        definition: Definition[Any, Any] = Definition(
+            name=self._steps[0].protocol,
+            number=0,
+            rounds=(),
+            setup=_Nothing,
+            roles=lambda setup: {"all": graph.parties},
+            wire=lambda setup: WireContext(SECP256K1),
+            pair_secrets=lambda setup: {},
+            check=lambda setup, me: None,
+        )
+        self.party = Party(definition, _Nothing(), me, session_id=session_id)
+        """Whom it stands for; it is asked for its name and its listener, and never started."""
+        self.outcome: Done[Any] | None = None
+
+    @property
+    def me(self) -> PartyId:
+        return self.party.me
+
+    def waiting(self) -> Waiting | None:
+        """For whom it waits; None once it is done."""
+        if self.outcome is not None:
+            return None
+        step, missing = self._steps[0], dict[str, frozenset[PartyId]]()
+        for number in step.needs:
+            if number not in self._arrived:
+                packet = self._graph.messages[number]
+                missing[packet.kind] = missing.get(packet.kind, frozenset()) | {packet.sender}
+        return Waiting(step.round, step.name, missing)
+
+    def start(self) -> list[Output[Any]]:
+        """Run the first round."""
+        self._costs.turn(self.me, "")
+        return self._advance()
+
+    def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
+        """Take a message; run the rounds that need nothing more."""
+        number = int.from_bytes(data[:_NUMBER_BYTES], "big")
+        self._costs.turn(self.me, f"{sender} {self._graph.messages[number].kind}")
+        self._arrived.add(number)
+        return self._advance()
+
+    def _advance(self) -> list[Output[Any]]:
+        outputs: list[Output[Any]] = []
+        while self._steps and self._arrived.issuperset(self._steps[0].needs):
+            outputs += self._run(self._steps.pop(0))
+        if not self._steps and self.outcome is None:
+            self.outcome = Done(None)
+            outputs.append(self.outcome)
+        return outputs
+
+    def _run(self, step: Step) -> list[Send]:
+        told = self.me, step.protocol, step.round, step.name
+        self.party.listener(StepStarted(*told))
+        self.party.listener(StepFinished(*told))
+        packets = [(number, self._graph.messages[number]) for number in step.sends]
+        return [
+            Send(
+                p.receiver,
+                n.to_bytes(_NUMBER_BYTES, "big").ljust(p.size, b"\0"),
+                p.kind,
+                step.round,
+            )
+            for n, p in packets
+        ]
+
+
+class Retiming:
+    """A complete run, to be run again over other networks."""
+
+    def __init__(
+        self, trace: Trace, network: Network, definition: Definition[Any, Any] | None = None
+    ) -> None:
+        """Take a run apart.
+
+        Args:
+            definition: of the protocol; not necessary for the protocols of this package.
+
+        Raises:
+            UsageError: not complete, messages were lost or doubled by faults, or the protocol is
+                not known.
+        """
+        self._trace = trace
+        self._graph = record(trace, definition)
+        self._costs = Recorded.of(trace, network)
+        named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
+        self._session = named.ljust(SESSION_ID_BYTES, b"\0")
+
+    def over(self, network: Network, seed: int | None = None) -> Trace:
+        """The trace of the same session over another network.
+
+        Args:
+            seed: of latencies and losses; that of the run, by default.
+        """
+        puppets = [Puppet(self._graph, i, self._session, self._costs) for i in self._graph.parties]
+        made = VirtualRun(
+            puppets,
+            network,
+            seed=self._trace.seed if seed is None else seed,
+            compute=self._costs,
+            name=self._trace.name,
+        ).run()
+        return replace(
+            made,
+            verdict=self._trace.verdict if made.verdict is Verdict.VALID else made.verdict,
+            reproducible=self._trace.reproducible,
+            outcomes=self._trace.outcomes,
+        )
+
+
+# ---------------------------------------------------------------------- networks
+
+
+def seen_network(trace: Trace) -> Network:
+    """The network as the messages of a run met it: constant latencies, nothing lost.
+
+    Each link has the mean latency of what went over it. The rate is what its largest message got.
+
+    Raises:
+        UsageError: a party neither worked nor sent anything.
+    """
+    homes = {work.party: work.site for work in trace.work}
+    services: dict[str, float] = {}
+    latencies: dict[tuple[str, str], list[float]] = {}
+    rates: dict[tuple[str, str], tuple[int, float]] = {}
+    cold = False
+    connection = Connection()
+    for message in trace.messages:
+        for hop in message.hops:
+            low, high = sorted((hop.source, hop.target))
+            latencies.setdefault((low, high), []).append(hop.transfer.propagation_ms)
+            services[hop.target] = max(services.get(hop.target, 0.0), hop.service_ms)
+            cold = cold or hop.transfer.handshake_ms > 0
+            size = wire_bytes(connection, message.size)
+            if size > rates.get((low, high), (0, 0.0))[0] and hop.transfer.transmission_ms > 0:
+                rates[low, high] = size, 8 * size / (hop.transfer.transmission_ms * 1000)
+    names = dict.fromkeys([*homes.values(), *(end for pair in latencies for end in pair)])
+    if not {ending.party for ending in trace.endings} <= homes.keys():
+        raise UsageError(f"{trace.name}: not every party did something; pass the network")
+    links = tuple(
+        Link(a, b, Constant(fmean(found)), rates.get((a, b), (0, float("inf")))[1])
+        for (a, b), found in latencies.items()
+    )
+    return Network(
+        {name: Site(name, service_ms=services.get(name, 0.0)) for name in names},
+        links,
+        homes,
+        Connection(cold=cold),
+        f"{trace.network} (as this run met it)".strip(),
+    )
+
+
+def relinked(
+    network: Network,
+    first: Network,
+    a: str,
+    b: str,
+    *,
+    one_way_ms: float | None = None,
+    mbit_per_s: float | None = None,
+    loss: float | None = None,
+) -> Network:
+    """The network with other numbers on one link; what is None stays.
+
+    Args:
+        first: the network that the link's shape is taken from: jitter, bursts of losses and the way
+            back change in proportion, so that the numbers of ``first`` give its link again.
+        one_way_ms: mean latency; ``mbit_per_s`` and ``loss`` as in ``Link``.
+
+    Raises:
+        UsageError: there is no such link, or a number that is none, or out of bounds.
+    """
+    where = f"link {a} - {b}"
+    if one_way_ms is not None:
+        _bounded(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
+    if mbit_per_s is not None:
+        _bounded(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
+    if loss is not None:
+        _bounded(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
+    old = next((link for link in first.links if {link.a, link.b} == {a, b}), None)
+    changes: dict[str, Any] = {}
+    if old is not None and one_way_ms is not None:
+        changes["latency"] = _slower(old.latency, old.latency, one_way_ms)
+        if old.back_latency is not None:
+            changes["back_latency"] = _slower(old.back_latency, old.latency, one_way_ms)
+    if old is not None and mbit_per_s is not None:
+        changes["mbit_per_s"] = mbit_per_s
+        if (back := old.back_mbit_per_s) is not None:
+            known = back < math.inf and old.mbit_per_s < math.inf
+            changes["back_mbit_per_s"] = back * (mbit_per_s / old.mbit_per_s) if known else back
+    if old is not None and loss is not None:
+        changes["loss"] = _lossier(old.loss, old.loss, loss)
+        if old.back_loss is not None:
+            changes["back_loss"] = _lossier(old.back_loss, old.loss, loss)
+    return network.with_link(a, b, **changes)
+
+
+def _bounded(what: str, value: float, least: float, most: float, unit: str) -> None:
+    if not least <= value <= most:
+        at_most = f" and at most {most:,g}" if most < math.inf else ""
+        raise UsageError(f"{what} is {value:g} {unit}: it must be at least {least:g}{at_most}")
+
+
+def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
+    """A latency changed as much as its link's own, whose mean becomes ``one_way_ms``."""
+    if not (first.mean_ms > 0 and one_way_ms > 0):
+        return Constant(one_way_ms)
+    factor = one_way_ms / first.mean_ms
+    return latency if factor == 1 else latency.scaled(factor)
+
+
+def _lossier(loss: Loss, first: Loss, to: float) -> Loss:
+    """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
+    own = mean_loss(first)
+    if to == own:
+        return loss
+    wanted = min(mean_loss(loss) * (to / own), MOST_LOSS) if own > 0 else to
+    return wanted if isinstance(loss, int | float) else loss.with_mean(wanted)

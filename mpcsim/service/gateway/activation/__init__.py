@@ -1,0 +1,1 @@
+"""Which key is in force: votes, decisions, attestations, suspensions."""

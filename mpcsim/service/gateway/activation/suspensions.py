@@ -1,0 +1,292 @@
+"""Keys that are suspended: nothing is done with their shares any more but recovering the key.
+
+A client that catches an MPC node cheating asks for it (``wire.Suspend``). The gateway cannot tell
+whether that is so: the notices are sealed for the MPC nodes. It remembers them before anything
+else, opens no vault and begins no signature with these shares from then on, and tells both MPC
+nodes until each has said, and signed, whether its notice opened. Only if neither did, nobody with a
+share has asked: then the suspension is lifted.
+
+The client is answered once both have been asked: what one MPC node knows outlives a registry that
+is put back from a backup of before. If neither could be reached by then, the registry alone knows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from mpcsim.crypto.hashing import Tag, tagged_mac
+from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import (
+    BAD_REQUEST,
+    FORBIDDEN,
+    UNAVAILABLE,
+    Refused,
+    no_such_key,
+    suspended,
+)
+from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.registry import Notice, Registry
+from mpcsim.service.gateway.sessions.sessions import Sessions
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.notices import digest
+from mpcsim.service.rpc.statements import Suspended, signed_by
+from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.web.threads import in_thread
+
+LOG = logging.getLogger(__name__)
+
+PROMPT_S: Final = 2.0
+"""How long the client may wait until the MPC nodes have been asked once."""
+FIRST_RETRY_S: Final = 0.5
+LAST_RETRY_S: Final = 60.0
+"""Between two attempts to tell an MPC node: doubled after each, up to this."""
+MAX_OF_KEY: Final = 8
+"""Suspensions of one key that are remembered: an honest client asks for one, and clients that had
+sessions one after the other for a few. Whoever has more tags and no share fills the registry with
+no more than these."""
+FULL_S: Final = 60.0
+"""How long a key is refused, beyond that, for one that could not be taken: its client asks again
+before that (``node.signing.suspensions``), and by then some of the others have been seen through."""
+
+
+class Suspensions:
+    """The suspended keys. For one thread."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        links: Mapping[PartyId, Link],
+        sessions: Sessions,
+    ) -> None:
+        """As the registry remembers them; nothing is delivered before ``deliver``.
+
+        Args:
+            links: to the operator and the institution.
+            sessions: of which those that sign with a suspended key end.
+        """
+        self._registry = registry
+        self._links = links
+        self._sessions = sessions
+        self._tag_key = registry.suspension_key()
+        self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
+        for notice in registry.notices():
+            self._notices.setdefault(notice.at, {})[notice.party] = notice
+        self._refused = Counter(at.key_id for at in self._notices)
+        """Why a key is not to be used: one for each suspension, and for each that found no room."""
+        self._writing = asyncio.Lock()
+        """Held while the registry and what is in memory are changed together."""
+        self._untold: dict[Occasion, asyncio.Task[None] | None] = {
+            at: None for at, notices in self._notices.items() if _untold(notices)
+        }
+        """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
+        self._owed: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        """Of those: what the registry could not write."""
+        registry.database.hold_reserve()
+        self._asked: dict[Occasion, asyncio.Event] = {}
+        """Of those: that the MPC nodes have been asked once by this process."""
+
+    def tag(self, at: Occasion) -> bytes:
+        """What shows later that somebody had this session."""
+        return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
+
+    def check(self, key_id: bytes) -> None:
+        """See that a key may be used.
+
+        Raises:
+            Refused: it is suspended.
+        """
+        if self._refused[key_id] > 0:
+            raise suspended()
+
+    async def take(self, body: wire.Suspend) -> bytes:
+        """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
+
+        Returns:
+            Nothing; or, of shares that are not the present ones, the ``SignedRecord`` of those
+            that are: whoever asks sees whether they are newer.
+
+        Raises:
+            Refused: the tag is not of this session, or the key is none, or no longer one, of the
+                user's; or, for now, there are too many of this key already: it is suspended.
+            StoreFailed: it is suspended, but that could not be written, and is tried again.
+        """
+        at = body.occasion
+        if not hmac.compare_digest(body.tag, self.tag(at)):
+            raise Refused(FORBIDDEN, "the suspension tag is not of this session")
+        if set(body.notices) != set(MPC_NODES):
+            raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
+        if not self._registry.owns(at.user_id, at.key_id.hex()):
+            present = self._registry.key(at.user_id, body.curve_name)
+            if present is None or present.record is None:
+                raise no_such_key()
+            return present.record
+        try:
+            async with self._writing:
+                if at in self._owed:
+                    await self._write(at)
+                elif at not in self._notices and self._has_room(at.key_id):
+                    await self._remember(at, body.notices)
+        finally:
+            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
+            await self._sessions.stop(signing)
+        self.deliver()
+        with suppress(KeyError, TimeoutError):
+            await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+        return b""
+
+    def _has_room(self, key_id: bytes) -> bool:
+        """Whether one more suspension of a key is to be remembered. If not, it is suspended for
+        good: an MPC node has said so.
+
+        Raises:
+            Refused: no more can be, and nothing is known of those that are.
+        """
+        known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
+        if len(known) < MAX_OF_KEY:
+            return True
+        if any(notice.opened for notices in known for notice in notices.values()):
+            return False
+        self._refused[key_id] += 1
+        asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
+        text = "too many suspensions of this key"
+        raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
+
+    async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+        """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
+        self._notices[at] = {p: Notice(at, p, notices[p]) for p in MPC_NODES}
+        self._refused[at.key_id] += 1
+        self._untold[at] = None
+        LOG.warning("%s is suspended", _named(at))
+        self._owed[at] = notices
+        try:
+            await self._write(at)
+        finally:
+            self.deliver()
+
+    async def _write(self, at: Occasion) -> None:
+        """What is owed; whoever waits may leave when it is as good as written."""
+        await in_thread(self._registry.suspend, at, self._owed[at])
+        self._owed.pop(at, None)
+
+    @property
+    def owed(self) -> int:
+        """How many suspensions the registry could not write."""
+        return len(self._owed)
+
+    def _forget(self, at: Occasion) -> None:
+        del self._notices[at]
+        self._owed.pop(at, None)
+        self._release(at.key_id)
+
+    def _release(self, key_id: bytes) -> None:
+        self._refused[key_id] -= 1
+        if not self._refused[key_id]:
+            del self._refused[key_id]
+
+    # ------------------------------------------------------------------ telling the MPC nodes
+
+    def deliver(self) -> None:
+        """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
+        for at, task in self._untold.items():
+            if task is None or task.done():
+                self._asked.setdefault(at, asyncio.Event())
+                self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
+
+    @property
+    def undelivered(self) -> int:
+        """How many notices an MPC node has yet to acknowledge."""
+        return sum(len(_untold(self._notices.get(at, {}))) for at in list(self._untold))
+
+    async def stop(self) -> None:
+        """Deliver nothing more, in this process."""
+        tasks = [task for task in self._untold.values() if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _deliver(self, at: Occasion) -> None:
+        delay = FIRST_RETRY_S
+        while True:
+            try:
+                if at in self._owed:
+                    async with self._writing:
+                        if at in self._owed:
+                            await self._write(at)
+            except Exception as error:  # its text may quote anything
+                LOG.error("%s: that is not stored yet: %s", _named(at), type(error).__name__)
+            await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
+            self._asked[at].set()
+            try:
+                if await self._concluded(at):
+                    del self._untold[at], self._asked[at]
+                    return
+            except StoreFailed as error:
+                LOG.error("%s stays suspended: %s", _named(at), error)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LAST_RETRY_S)
+
+    async def _tell(self, notice: Notice) -> None:
+        at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
+        try:
+            scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
+            reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
+            said = answered(wire.Acknowledged, notice.party, reply)
+            statement = Suspended(at.key_id, digest(notice.notice), said.opened)
+            identity = (await link.hello(fresh=True)).identity
+            if not signed_by(identity, statement, said.signature):
+                LOG.error("the %s has not signed what it says of %s", who, _named(at))
+                return
+            if at in self._owed:
+                return  # it is told once more when that can be written down
+            told = replace(notice, opened=said.opened)
+            await in_thread(self._registry.acknowledge, told, said.signature)
+            self._notices[at][notice.party] = told
+        except (Refused, StoreFailed) as error:
+            LOG.warning("the %s has not suspended %s yet: %s", who, _named(at), error)
+
+    async def _concluded(self, at: Occasion) -> bool:
+        """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
+        lifted; those of shares that are used no more are forgotten, this one and earlier ones of
+        its user."""
+        notices = self._notices[at]
+        recovered = self._is_replaced(at)
+        if _untold(notices) and not recovered:
+            return False
+        over = [
+            each
+            for each in self._notices
+            if each.user_id == at.user_id and each not in self._untold and self._is_replaced(each)
+        ]
+        if recovered or not any(notice.opened for notice in notices.values()):
+            over.append(at)
+        for each in over:
+            async with self._writing:
+                if each in self._notices:
+                    await in_thread(self._registry.lift, each)
+                    self._forget(each)
+            lifted = each == at and not recovered
+            why = "no holder of a share asked for it" if lifted else "it has been recovered"
+            LOG.warning("%s is suspended no more: %s", _named(each), why)
+        return True
+
+    def _is_replaced(self, at: Occasion) -> bool:
+        """Return whether the shares are not the present ones of their user's key."""
+        return not self._registry.owns(at.user_id, at.key_id.hex())
+
+
+def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
+    return [notice for notice in list(notices.values()) if notice.opened is None]
+
+
+def _named(at: Occasion) -> str:
+    return f"key {at.key_id.hex()} of user {at.user_id}"

@@ -1,0 +1,1 @@
+"""The gateway's HTTP interface: routes, documents, limits, token keys, smart accounts."""

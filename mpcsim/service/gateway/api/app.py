@@ -1,0 +1,456 @@
+"""The gateway's HTTP interface.
+
+``/auth`` and ``/member``: access tokens and users. ``/wallet/v1``: what is registered. ``/mpc/v1``:
+the MPC verbs, with binary bodies (``wire``). ``/api/docs``: the page that describes all of them
+(``openapi``). Every error is JSON with an ``error`` member, a 401 ``{"code", "message"}``; its code
+for programs is in a header (``mpcsim.service.error_codes``).
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim import strict_json
+from mpcsim.crypto.groups.curves import CURVES
+from mpcsim.errors import InvalidEncoding, UsageError
+from mpcsim.ids import ROLES
+from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import (
+    BAD_REQUEST,
+    CONFLICT,
+    UNAUTHORIZED,
+    UNAVAILABLE,
+    NodeFailed,
+    Refused,
+    Undecided,
+    no_such_key,
+    no_such_user,
+)
+from mpcsim.service.gateway.api.token_keys import TokenKeys
+from mpcsim.service.gateway.gateway import Gateway
+from mpcsim.service.gateway.links.links import Times
+from mpcsim.service.gateway.registry import RegisteredKey, UsernameTaken
+from mpcsim.service.gateway.sessions.sessions import Asking
+from mpcsim.service.gateway.sessions.streaming import Reply
+from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.addresses import addresses
+from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSigningKey, bearer
+from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.web.api_page import page_routes
+from mpcsim.service.web.entries import Book, note
+from mpcsim.service.web.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
+from mpcsim.service.web.idempotency import MEANT_BY, Name
+from mpcsim.service.web.places import MOST_OF_USER, TooManyOfUser, UserPlaces
+from mpcsim.service.web.threads import in_thread
+from mpcsim.strict_json import DuplicateMember
+
+LOG = logging.getLogger(__name__)
+
+TITLE: Final = "MPC wallet gateway"
+TOKEN_LIFETIME_S: Final = 3600.0
+MAX_FORM_BYTES: Final = 4096
+MIXED_UP_EVERY_S: Final = 10.0
+"""At most one line in this time about tokens of unknown keys: anybody can make one."""
+NOT_STORED: Final = {"Cache-Control": "no-store"}
+"""With every token, as RFC 6749, 5.1, demands."""
+
+
+class UnknownCredentials(Exception):
+    """A request has no API key and secret of this gateway, though it needs them."""
+
+
+def create_app(
+    gateway: Gateway,
+    keys: TokenKeys,
+    *,
+    token_lifetime_s: float = TOKEN_LIFETIME_S,
+    extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
+    most_of_user: int = MOST_OF_USER,
+    book: Book | None = None,
+) -> App:
+    """The application.
+
+    Args:
+        keys: of tokens.
+        book: where its requests are entered.
+        extra_routes: further routes; called with what authenticates a request.
+        most_of_user: MPC verbs of one user that are answered at a time.
+    """
+    api = _Api(gateway, keys, token_lifetime_s, UserPlaces(most_of_user))
+    routes = [  # looked through in this order: what signing asks for comes early
+        Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
+        Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
+        Route("/mpc/v1/{verb}", api.mpc, methods=["POST"]),
+        Route("/.well-known/jwks.json", api.jwks, methods=["GET"]),
+        Route("/member/user-management/v3/signup", api.sign_up, methods=["POST"]),
+        Route("/auth/auth-service/v3/login", api.login, methods=["POST"]),
+        Route("/wallet/v1/user", api.user, methods=["GET"]),
+        Route("/wallet/v1/keys", api.keys, methods=["GET"]),
+        Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
+        Route("/wallet/v1/token", api.key_token, methods=["GET"]),
+        Route("/wallet/v1/address", api.address, methods=["GET"]),
+        *extra_routes(api.authenticate),
+        *page_routes(TITLE, partial(_document, gateway.verbs)),
+    ]
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        await gateway.meeting.begin()
+        gateway.suspensions.deliver()
+        yield
+        await gateway.meeting.stop()
+        await gateway.suspensions.stop()
+        await gateway.attestations.stop()
+        await gateway.close()
+
+    app = App(
+        book=book,
+        routes=routes,
+        lifespan=lifespan,
+        exception_handlers={
+            **HANDLERS,
+            Refused: _refused,
+            StoreFailed: _store_failed,
+            TokenError: _unauthorized,
+            UnknownCredentials: _unknown_credentials,
+        },
+    )
+    app.router.redirect_slashes = False
+    app.state.mixed_up_again_at = -math.inf
+    return app
+
+
+class _Api:
+    """The endpoints."""
+
+    def __init__(
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+    ) -> None:
+        self._gateway = gateway
+        self._places = places
+        self._registry = gateway.registry
+        self._issuer = keys
+        self._verifier = keys
+        self._lifetime_s = token_lifetime_s
+
+    def authenticate(self, request: Request) -> Claims:
+        """Who is calling, with an access token.
+
+        Raises:
+            TokenError: no token that counts here.
+        """
+        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
+        note(user_id=claims.user_id)
+        return claims
+
+    # ------------------------------------------------------------------ users and tokens
+
+    async def jwks(self, request: Request) -> Response:
+        await self._issuer.tidy()
+        return JSONResponse(self._issuer.jwks())
+
+    async def sign_up(self, request: Request) -> Response:
+        """Make a user, for whoever has the API key and secret: JSON ``{"username"}``."""
+        self._check_credentials(request)
+        # A web page may send any other type to another site without asking that site first.
+        if media_type(request) != "application/json":
+            raise HTTPException(415, "the body is not application/json")
+        try:
+            document = strict_json.parse(await read_body(request, MAX_FORM_BYTES))
+            username = document["username"]
+        except DuplicateMember as error:
+            raise Refused(BAD_REQUEST, f"the body {error}") from None
+        except (InvalidEncoding, TypeError, KeyError):
+            username = None
+        if not isinstance(username, str):
+            raise Refused(BAD_REQUEST, 'the body is not JSON with a "username"')
+        try:
+            user = await in_thread(self._registry.sign_up, username)
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        except UsernameTaken:
+            raise Refused(CONFLICT, "username is taken") from None
+        note(user_id=user.user_id)
+        return JSONResponse(vars(user), 201)
+
+    async def login(self, request: Request) -> Response:
+        """An access token for a user, to whoever has the API key and secret (HTTP Basic)."""
+        self._check_credentials(request)
+        form = _form(await read_body(request, MAX_FORM_BYTES))
+        if form.get("grant_type") != "client_credentials":
+            raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
+        try:
+            user = self._registry.user_by_name(form.get("username", ""))
+        except UsageError:
+            user = None
+        if user is None:
+            raise Refused(BAD_REQUEST, "username: no such user; sign up first")
+        note(user_id=user.user_id)
+        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        await self._issuer.tidy()
+        return JSONResponse(
+            {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
+            headers=NOT_STORED,
+        )
+
+    def _check_credentials(self, request: Request) -> None:
+        """See that the caller is the wallet's backend.
+
+        Raises:
+            UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
+        """
+        if not self._registry.credentials().match(*_basic(request)):
+            raise UnknownCredentials
+
+    # ------------------------------------------------------------------ what is registered
+
+    async def user(self, request: Request) -> Response:
+        claims = self.authenticate(request)
+        user = self._registry.user(claims.user_id)
+        if user is None:
+            raise no_such_user()
+        return JSONResponse(vars(user))
+
+    async def keys(self, request: Request) -> Response:
+        claims = self.authenticate(request)
+        keys = [_key(key) | await self._record(key) for key in self._registry.keys(claims.user_id)]
+        return JSONResponse({"user_id": claims.user_id, "keys": keys})
+
+    async def wallet(self, request: Request) -> Response:
+        claims = self.authenticate(request)
+        wallets = [
+            {
+                "key": {"curve": key.curve, "public_key": "0x" + key.public_key.hex()}
+                | await self._record(key),
+                "address": addresses(key.curve, key.public_key),
+            }
+            for key in self._registry.keys(claims.user_id)
+        ]
+        return JSONResponse({"user_id": claims.user_id, "wallets": wallets})
+
+    async def _record(self, key: RegisteredKey) -> dict[str, str]:
+        """What a key's record says, and both MPC nodes have signed."""
+        record = await self._gateway.activation.signed(key.user_id, key.curve, Times())
+        return {"record": base64.urlsafe_b64encode(record).decode()}
+
+    async def key_token(self, request: Request) -> Response:
+        """A token for the MPC verbs, about the key ``id``."""
+        claims = self.authenticate(request)
+        key_id = request.query_params.get("id", "")
+        if not self._registry.owns(claims.user_id, key_id):
+            raise no_such_key()
+        # It says no more than the token it is for, and no longer.
+        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
+        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
+        return JSONResponse(
+            {
+                "token": token,
+                "token_type": "Bearer",
+                "expires_in": math.ceil(lifetime_s),
+                "key_id": key_id,
+            },
+            headers=NOT_STORED,
+        )
+
+    async def address(self, request: Request) -> Response:
+        """Addresses of any public key: ``curve``, and ``public_key`` as ``0x`` hex."""
+        self.authenticate(request)
+        curve = request.query_params.get("curve", "")
+        text = request.query_params.get("public_key", "")
+        if curve not in CURVES:
+            raise Refused(BAD_REQUEST, "Invalid curve")
+        try:
+            if any(map(str.isspace, text)):  # which ``fromhex`` would pass over
+                raise ValueError("white space")
+            found = addresses(curve, bytes.fromhex(text.removeprefix("0x")))
+        except (ValueError, InvalidEncoding):
+            raise Refused(BAD_REQUEST, "Invalid public_key") from None
+        return JSONResponse(found)
+
+    # ------------------------------------------------------------------ MPC
+
+    async def nodes(self, request: Request) -> Response:
+        """Who the MPC nodes are: public keys, which those of the identities vouch for."""
+        return JSONResponse(
+            {
+                ROLES[party]: {
+                    "identifier": party,
+                    "identity": hello.identity.hex(),
+                    "seal_key": hello.seal_key.hex(),
+                    "signature": hello.signature.hex(),
+                    "boot": hello.boot.hex(),
+                    "seal_number": hello.seal_number,
+                    "answers": self._gateway.links[party].answers,
+                }
+                for party, hello in (await self._gateway.hellos()).items()
+            }
+        )
+
+    async def suspend(self, request: Request) -> Response:
+        """Suspend a key: without a token, which may have expired since the cheat."""
+        _check_binary(request)
+        after = await self._gateway.suspend(await read_body(request, MAX_FORM_BYTES))
+        if after:
+            return Response(after, media_type=wire.MEDIA_TYPE)
+        return Response(status_code=204)
+
+    async def mpc(self, request: Request) -> Response:
+        verb = request.path_params["verb"]
+        if verb not in self._gateway.verbs:
+            raise HTTPException(404)
+        token = bearer(request.headers.get("authorization"))
+        try:
+            claims = self._verifier.verify(token)
+        except TokenError as error:
+            if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
+                # Nobody can go on with the session: it must not keep others from theirs.
+                body = await read_body(request, wire.MAX_BODY_BYTES)
+                user_id, proof = self._verifier.genuine(token).user_id, _proof(request)
+                await self._gateway.abandon(user_id, verb, body, proof)
+            raise
+        note(claims.user_id)
+        _check_binary(request)
+        name = _name(request, verb) if verb in MEANT_BY else None
+        guess = request.scope["query_string"] != wire.NO_GUESS
+        asking = Asking(
+            claims, gone=partial(_gone, request), name=name, guess=guess, proof=_proof(request)
+        )
+        note(spans=asking.times.spans)
+        try:
+            with self._places.held(claims.user_id):
+                reply = await self._reply(verb, asking, request)
+        except TooManyOfUser as error:
+            raise Refused(UNAVAILABLE, str(error), code=Code.BUSY) from None
+        headers = {"Server-Timing": asking.times.header()}
+        if isinstance(reply, Reply):
+            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
+        if not reply:
+            return Response(status_code=204, headers=headers)
+        return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
+
+    async def _reply(self, verb: str, asking: Asking, request: Request) -> Reply | bytes:
+        if not self._gateway.streams(verb):
+            body = await read_body(request, wire.MAX_BODY_BYTES)
+            return await self._gateway.handle(verb, asking, body)
+        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        try:
+            return await self._gateway.stream(verb, asking, incoming)
+        finally:
+            incoming.stop()
+
+
+async def _gone(request: Request) -> None:
+    """Wait until the caller hangs up; once the body is read."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _proof(request: Request) -> str | None:
+    """Return the signature with the session's key, if there is one."""
+    return request.headers.get(session_keys.HEADER)
+
+
+def _name(request: Request, verb: str) -> Name | None:
+    """What the caller has named a call that makes a key."""
+    try:
+        return Name.read(request.headers, verb)
+    except UsageError as error:
+        raise Refused(BAD_REQUEST, str(error)) from None
+
+
+def _document(verbs: frozenset[str]) -> dict[str, Any]:
+    # Imported here: it brings Ethereum's libraries along, and most gateways are never asked.
+    from mpcsim.service.gateway.api.openapi import openapi_document
+
+    return openapi_document(TITLE, verbs)
+
+
+def _key(key: RegisteredKey) -> dict[str, str]:
+    return {
+        "key_id": key.key_id,
+        "curve": key.curve,
+        "public_key": "0x" + key.public_key.hex(),
+        "created_at": key.created_at,
+    }
+
+
+def _check_binary(request: Request) -> None:
+    if request.headers.get("content-type") != wire.MEDIA_TYPE:
+        raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
+
+
+def _form(body: bytes) -> dict[str, str]:
+    """Fields of a URL-encoded form; none if it is something else."""
+    try:
+        return dict(parse_qsl(body.decode()))
+    except ValueError:
+        return {}
+
+
+def _basic(request: Request) -> tuple[str, str]:
+    """API key and secret of an HTTP Basic header (RFC 7617); empty if there is none."""
+    scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return "", ""
+    try:
+        name, _, secret = base64.b64decode(encoded.strip(), validate=True).decode().partition(":")
+    except ValueError:  # of base64, or of UTF-8
+        return "", ""
+    return name, secret
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    document: dict[str, Any] = {"error": str(error)}
+    if isinstance(error, NodeFailed):
+        document["party"] = error.party
+    if isinstance(error, Undecided):
+        document["undecided"] = True
+    return JSONResponse(document, error.status, error.headers())
+
+
+def _store_failed(request: Request, error: Exception) -> Response:
+    assert isinstance(error, StoreFailed)
+    LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
+
+
+def _unauthorized(request: Request, error: Exception) -> Response:
+    assert isinstance(error, TokenError)
+    if isinstance(error, UnknownSigningKey):
+        _note_another_gateways(request, error)
+    return _challenged(error.detail(), "Bearer")
+
+
+def _note_another_gateways(request: Request, error: UnknownSigningKey) -> None:
+    """Log that somebody has mixed something up, or plays; now and then is enough."""
+    state, now = request.app.state, time.monotonic()
+    if now >= state.mixed_up_again_at:
+        state.mixed_up_again_at = now + MIXED_UP_EVERY_S
+        LOG.warning("%s %s: %s", request.method, request.url.path, error)
+
+
+def _unknown_credentials(request: Request, error: Exception) -> Response:
+    return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
+
+
+def _challenged(document: dict[str, Any], scheme: str) -> Response:
+    headers = Code.UNAUTHORIZED.headers() | {"WWW-Authenticate": scheme}
+    return JSONResponse(document, UNAUTHORIZED, headers)

@@ -1,0 +1,76 @@
+"""What can be seen of a gateway from outside (``mpcsim.service.metrics``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from mpcsim.ids import ROLES
+from mpcsim.service.errors import LinkFailed
+from mpcsim.service.gateway.gateway import Gateway
+from mpcsim.service.gateway.links.links import Link
+from mpcsim.service.metrics.readiness import Probe, in_a_thread, probe
+from mpcsim.service.metrics.stores import StoreSizes, writable
+from mpcsim.service.storage.database import REGISTRY
+
+
+class GatewayBooks(Collector):
+    """A collector: sessions, who waits for what, and what is to be told."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def collect(self) -> Iterator[Metric]:
+        sessions = self._gateway.sessions
+        is_open = GaugeMetricFamily(
+            "mpcsim_gateway_sessions", "Sessions that are open, by kind.", labels=("kind",)
+        )
+        makes_key = [session.making for session in sessions.open]
+        is_open.add_metric(("signing",), makes_key.count(False))
+        is_open.add_metric(("making",), makes_key.count(True))
+        yield is_open
+        held = GaugeMetricFamily(
+            "mpcsim_queue_held",
+            "Places that are taken: of keys, by what is done with them, and of makings at a time.",
+            labels=("queue",),
+        )
+        waiting = GaugeMetricFamily(
+            "mpcsim_queue_waiting", "Requests that wait for such a place.", labels=("queue",)
+        )
+        for name, queue in {**sessions.queues, "makings": sessions.makings}.items():
+            held.add_metric((name,), queue.held)
+            waiting.add_metric((name,), queue.waiting)
+        yield held
+        yield waiting
+        yield GaugeMetricFamily(
+            "mpcsim_suspension_notices_undelivered",
+            "Notices of suspended keys that an MPC node has yet to acknowledge.",
+            value=self._gateway.suspensions.undelivered,
+        )
+
+
+def collectors(gateway: Gateway) -> list[Collector]:
+    return [GatewayBooks(gateway), StoreSizes(REGISTRY, gateway.registry.database)]
+
+
+def probes(gateway: Gateway) -> list[Probe]:
+    """Both MPC nodes answer, and the registry can be written."""
+    links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
+
+    def look() -> str | None:
+        return writable(gateway.registry.database, gateway.suspensions.owed)
+
+    return [*links, in_a_thread("registry", look)]
+
+
+def _answers(role: str, link: Link) -> Probe:
+    async def look() -> str | None:
+        try:
+            await link.reached()
+        except LinkFailed as failed:
+            return str(failed)
+        return None
+
+    return probe(role, look)

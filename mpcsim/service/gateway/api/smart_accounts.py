@@ -1,0 +1,186 @@
+"""The smart-account flow as a part of the gateway, loaded when it is first asked for.
+
+An EVM and its libraries take a second to load, and deploying the contracts another moment; a
+wallet that only signs never needs them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final
+
+from starlette.requests import Request
+from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
+
+from mpcsim.crypto.rng import Rng
+from mpcsim.errors import UsageError
+from mpcsim.service.rpc.tokens import Claims
+
+if TYPE_CHECKING:
+    from mpcsim.service.smart_account.endpoints import Endpoint
+    from mpcsim.service.smart_account.service import Reply, SmartAccountService
+
+PREFIX: Final = "/core/evm/v2/erc4337"
+KEY_BYTES: Final = 32
+PATIENCE_S: Final = 60.0
+"""How long a request waits for the service to be made."""
+
+MakeService = Callable[[], "SmartAccountService"]
+Authorize = Callable[[Request], Claims]
+
+
+class SmartAccounts:
+    """The flow's endpoints as an ASGI application, and the service behind them."""
+
+    def __init__(self, make: MakeService) -> None:
+        """
+        Args:
+            make: called at the first request, and again at later ones until it succeeds.
+        """
+        self._make = make
+        self._making: Future[SmartAccountService] | None = None
+        self._lock = threading.Lock()
+
+    def service(self) -> SmartAccountService:
+        """The service, made if need be; whoever asks meanwhile gets the same outcome.
+
+        Raises:
+            ChainUnavailable: its node cannot be reached, or the contracts are not installed.
+        """
+        return _outcome(self._current())
+
+    def answer(self, endpoint: Endpoint, request: Mapping[str, object], user_id: str) -> Reply:
+        """As ``SmartAccountService.answer``. A chain that was begun anew, as development nodes are
+        when they restart, gets its contracts again; what was known of the old one is forgotten."""
+        from mpcsim.service.smart_account.errors import NoContract
+
+        making = self._current()
+        service = _outcome(making)
+        try:
+            return service.answer(endpoint, request, user_id)
+        except NoContract:
+            with self._lock:
+                if self._making is making:  # else somebody was faster
+                    self._make, self._making = service.renewed, None
+        return self.service().answer(endpoint, request, user_id)
+
+    def close(self) -> None:
+        """End the service's chain, if it was ever asked for."""
+        with self._lock:
+            making = self._making
+        if making is not None and making.done() and making.exception() is None:
+            making.result().chain.close()
+
+    def _current(self) -> Future[SmartAccountService]:
+        with self._lock:
+            making = self._making
+            if making is None or (making.done() and making.exception() is not None):
+                making = self._making = Future()
+                threading.Thread(target=_fulfil, args=(making, self._make), daemon=True).start()
+            return making
+
+    def route(self, authorize: Authorize) -> Route:
+        """Everything below the flow's prefix.
+
+        Args:
+            authorize: raises unless the caller may.
+        """
+        return Route(PREFIX + "/{rest:path}", _Endpoints(self, authorize))
+
+
+class _Endpoints:
+    """ASGI: the routes of ``mpcsim.service.smart_account.api.http``, imported at the first request."""
+
+    def __init__(self, accounts: SmartAccounts, authorize: Authorize) -> None:
+        self._accounts = accounts
+        self._authorize = authorize
+        self._router: Router | None = None
+        self._loading = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._router is None:
+            async with self._loading:  # users have their places in one router
+                if self._router is None:
+                    self._router = await asyncio.to_thread(self._load)
+        # The router reads the path anew; what matched the prefix is no parameter of the flow's.
+        await self._router({**scope, "path_params": {}}, receive, send)
+
+    def _load(self) -> Router:
+        from mpcsim.service.smart_account.api.http import routes
+
+        return Router(routes(self._accounts.answer, self._authorize), redirect_slashes=False)
+
+
+def _fulfil(making: Future[SmartAccountService], make: MakeService) -> None:
+    try:
+        making.set_result(make())
+    except BaseException as error:
+        making.set_exception(error)
+
+
+def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
+    from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
+
+    try:
+        return making.result(PATIENCE_S)
+    except TimeoutError:
+        raise ChainTimeout("the contracts are still being deployed") from None
+    except UsageError as error:
+        raise ChainUnavailable(str(error)) from None
+
+
+def in_own_process(budget: int | None = None) -> MakeService:
+    """Return what makes a chain in a process of its own; it is gone when the gateway ends.
+
+    Args:
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
+            by default ``mpcsim.service.smart_account.operation.limits.DEFAULT_BUDGET``.
+    """
+
+    def make() -> SmartAccountService:
+        from mpcsim.service.smart_account import setup
+
+        return setup.in_own_process(budget=budget)
+
+    return make
+
+
+def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
+    """Return what makes a chain in this process, for services that run in one."""
+
+    def make() -> SmartAccountService:
+        from mpcsim.service.smart_account import setup
+
+        return setup.embedded(rng=rng, clock=now)
+
+    return make
+
+
+def over_rpc(url: str, bundler_key: str, budget: int | None = None) -> MakeService:
+    """Return what makes a service over somebody's node.
+
+    Args:
+        bundler_key: of an account with coin there, in hex.
+        budget: what is sponsored for each user in a day, and may be lost by the bundler, in wei;
+            by default ``mpcsim.service.smart_account.operation.limits.DEFAULT_BUDGET``.
+
+    Raises:
+        UsageError: the key is not 32 bytes of hex.
+    """
+    try:
+        key = bytes.fromhex(bundler_key.removeprefix("0x"))
+    except ValueError:
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise UsageError(f"the bundler's key is not {KEY_BYTES} bytes of hex")
+
+    def make() -> SmartAccountService:
+        from mpcsim.service.smart_account import setup
+
+        return setup.over_rpc(url, key, budget=budget)
+
+    return make

@@ -1,0 +1,82 @@
+"""What the gateway's tokens are signed with and verified by, as the registry has it now.
+
+``mpcsim rotate token-key`` changes the registry beside a gateway that runs. Every token is looked
+at with the keys that are there then; what that costs while nothing changes is a look at the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from mpcsim.service.gateway.registry import Registry, SigningKeys
+from mpcsim.service.rpc.tokens import Claims, TokenIssuer, TokenVerifier
+from mpcsim.service.storage.database import StoreFailed
+from mpcsim.service.web.threads import in_thread
+
+
+class TokenKeys:
+    """Signs tokens, and verifies those that are made out to the gateway; methods as of
+    ``TokenIssuer`` and ``TokenVerifier``."""
+
+    def __init__(self, registry: Registry, audience: str, now: Callable[[], float]) -> None:
+        """
+        Args:
+            now: seconds since 1970 UTC.
+
+        Raises:
+            StoreFailed: the registry's keys are damaged.
+        """
+        self._registry = registry
+        self._audience = audience
+        self._now = now
+        self._use(registry.signing_keys())
+
+    def _use(self, keys: SigningKeys) -> None:
+        self._keys = keys
+        self._issuer = TokenIssuer(keys.pem, self._now)
+        self._verifier = TokenVerifier(self._key_set(), self._audience, self._now)
+
+    def _look(self) -> None:
+        """See whether there are other keys. A registry that cannot be read says so where anything
+        else is asked of it."""
+        try:
+            keys = self._registry.signing_keys()
+        except StoreFailed:
+            return
+        if keys is not self._keys and keys != self._keys:
+            self._use(keys)
+
+    def _key_set(self) -> dict[str, Any]:
+        return {"keys": [*self._issuer.jwks()["keys"], *self._keys.earlier]}
+
+    def jwks(self) -> dict[str, Any]:
+        """The keys that verify (RFC 7517); an earlier one says until when (``exp``). Public."""
+        self._look()
+        return self._key_set()
+
+    async def tidy(self) -> None:
+        """Delete earlier keys that verify nothing any more, if that can be done now."""
+        if any(key["exp"] <= self._now() for key in self._keys.earlier):
+            with suppress(StoreFailed):
+                await in_thread(self._registry.forget_signing_keys)
+
+    def access(self, user_id: str, username: str, lifetime_s: float) -> str:
+        self._look()
+        return self._issuer.access(user_id, username, lifetime_s)
+
+    def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
+        self._look()
+        return self._issuer.key(user_id, username, key_id, lifetime_s)
+
+    def left_s(self, claims: Claims) -> float:
+        return self._issuer.left_s(claims)
+
+    def verify(self, token: str | None) -> Claims:
+        self._look()
+        return self._verifier.verify(token)
+
+    def genuine(self, token: str) -> Claims:
+        self._look()
+        return self._verifier.genuine(token)

@@ -1,0 +1,1 @@
+"""The gateway's links to the MPC nodes."""

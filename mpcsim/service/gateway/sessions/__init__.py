@@ -1,0 +1,1 @@
+"""Open sessions, and the messages carried in them."""

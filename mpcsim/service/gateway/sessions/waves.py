@@ -1,0 +1,227 @@
+"""Messages of the protocols, carried between the client and the MPC nodes.
+
+The gateway reads nothing but their headers. Each request of a node is carried on, wave after wave,
+until nothing is under way between the MPC nodes, so that a node sees as few round trips as the
+protocol allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from mpcsim.carrier import Carrier
+from mpcsim.errors import InvalidEncoding
+from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.service.errors import (
+    BAD_REQUEST,
+    UNAVAILABLE,
+    LinkFailed,
+    NodeFailed,
+    Refused,
+    no_such_session,
+    owes,
+    timed_out,
+    unintelligible,
+)
+from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.sessions.sessions import Asking, Session, Sessions
+from mpcsim.service.rpc import wire
+from mpcsim.service.web.threads import all_of
+
+LOG = logging.getLogger(__name__)
+
+MAX_WAVES: Final = 16
+"""Deliveries between the MPC nodes within one request; honest protocols need at most 4."""
+MAX_SAID: Final = wire.MAX_MESSAGES // len(MPC_NODES)
+"""Messages of one MPC node within one request: a reply has room for all there are."""
+
+Opening = Callable[[PartyId, tuple[bytes, ...]], Awaitable[bytes]]
+"""Opens a session at an MPC node, with the first messages that go there."""
+Carried = tuple[tuple[bytes, ...], dict[PartyId, wire.Answer]]
+"""The client's mail, and what MPC nodes answered when the session was opened."""
+Letter = tuple[Envelope, bytes]
+"""A message with its header read."""
+
+
+class Waves:
+    """Carries messages."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        links: Mapping[PartyId, Link],
+        carrier: Carrier,
+        aborted: Callable[[PartyId], Awaitable[None]],
+    ) -> None:
+        """
+        Args:
+            aborted: told of an MPC node that has aborted a signature, before the client is.
+        """
+        self._aborted = aborted
+        self._sessions = sessions
+        self._links = links
+        self._carrier = carrier
+
+    async def carry(
+        self,
+        asking: Asking,
+        session: Session,
+        messages: Sequence[bytes],
+        opening: Opening | None = None,
+    ) -> Carried:
+        """Carry a client's messages, and what they lead to, until none is under way between MPC
+        nodes.
+
+        Args:
+            opening: for the first request of a session.
+
+        Raises:
+            Refused: the session is off.
+        """
+        async with self._sessions.serving(session):
+            try:
+                sent = _addressed(session, CLIENT, messages)
+                found = await self._waves(asking, session, sent, opening)
+            except asyncio.CancelledError:
+                self._sessions.call_off(session)
+                raise
+            except BaseException:
+                await self._sessions.stop([session])
+                raise
+            if not self._sessions.is_open(session):
+                # It has expired, or its key was suspended. Another one may have its turn by now:
+                # what the client has not heard yet it must not hear of both.
+                await self._sessions.stop([session])
+                raise no_such_session()
+            if any(envelope.kind == ABORT_KIND for envelope, _ in sent):
+                # The client will not go on, whoever else would.
+                await self._sessions.stop([session])
+            elif not session.open_at:
+                self._sessions.end(session)
+            return found
+
+    async def _waves(
+        self, asking: Asking, session: Session, sent: list[Letter], opening: Opening | None
+    ) -> Carried:
+        under_way = sent
+        mail: list[Letter] = []
+        begun: dict[PartyId, wire.Answer] = {}
+        said: Counter[PartyId] = Counter()
+        for _ in range(MAX_WAVES):
+            boxes: dict[PartyId, list[Letter]] = {}
+            for envelope, data in under_way:
+                if envelope.receiver == CLIENT:
+                    mail.append((envelope, data))
+                else:
+                    boxes.setdefault(envelope.receiver, []).append((envelope, data))
+            receivers = [
+                p for p in session.nodes if opening or (p in boxes and p in session.open_at)
+            ]
+            if not receivers:
+                break
+            try:
+                answers = await all_of(
+                    [
+                        self._deliver(asking, session, party, boxes.get(party, []), opening)
+                        for party in receivers
+                    ]
+                )
+            except NodeFailed as failed:
+                if not session.making and owes(failed):
+                    await self._aborted(failed.party)
+                raise
+            under_way = []
+            for party, answer in zip(receivers, answers, strict=True):
+                letters = _said(session, party, answer.messages)
+                said[party] += len(letters)
+                if said[party] > MAX_SAID:
+                    LOG.error("the %s says more than any protocol has it say", ROLES[party])
+                    raise unintelligible(party)
+                under_way += letters
+                if not session.making and any(e.kind == ABORT_KIND for e, _ in letters):
+                    await self._aborted(party)
+                if opening:
+                    begun[party] = answer
+                if not answer.open and session.to_come <= 0:
+                    session.open_at.discard(party)
+            opening = None
+        return await self._carrier.apply_faults(mail), begun
+
+    async def _deliver(
+        self,
+        asking: Asking,
+        session: Session,
+        party: PartyId,
+        box: Sequence[Letter],
+        opening: Opening | None,
+    ) -> wire.Answer:
+        link = self._links[party]
+        try:
+            async with asyncio.timeout(link.timeout_s):
+                messages = await self._carrier.apply_faults(box)
+        except TimeoutError:
+            raise timed_out(party) from None
+        try:
+            if opening is None:
+                request = wire.Exchange(session.session_id, messages)
+                reply = await link.call(session.scope("exchange"), request, asking.times)
+            else:
+                await self._sessions.close_old(party, session.key_id)
+                session.open_at.add(party)
+                reply = await opening(party, messages)
+        except Refused as refused:
+            never_had_it = opening is not None and refused.status == UNAVAILABLE
+            if never_had_it or not isinstance(refused, LinkFailed):
+                session.open_at.discard(party)
+            raise
+        return answered(wire.Answer, party, reply)
+
+
+def _said(session: Session, party: PartyId, messages: Sequence[bytes]) -> list[Letter]:
+    """What an MPC node says, as ``_addressed``.
+
+    Raises:
+        LinkFailed: it is not; the client has no part in that.
+    """
+    try:
+        return _addressed(session, party, messages)
+    except Refused as refused:
+        LOG.error("the %s's %s", ROLES[party], refused)
+        raise unintelligible(party) from None
+
+
+def _addressed(session: Session, source: PartyId, messages: Sequence[bytes]) -> list[Letter]:
+    """Messages with their headers read: of this session, from this sender, to one of its parties.
+
+    Raises:
+        Refused: one is not.
+    """
+    found = []
+    for data in messages:
+        try:
+            envelope = Envelope.decode(data)
+        except InvalidEncoding as error:
+            raise Refused(BAD_REQUEST, f"messages: {error}") from None
+        check_header(session, source, envelope)
+        found.append((envelope, data))
+    return found
+
+
+def check_header(session: Session, source: PartyId, envelope: Envelope) -> None:
+    """Is a message of this session, from this sender, to one of its parties?
+
+    Raises:
+        Refused: it is not.
+    """
+    if envelope.session_id != session.session_id:
+        raise Refused(BAD_REQUEST, "messages: of another session")
+    if envelope.sender != source:
+        raise Refused(BAD_REQUEST, f"messages: party {source} speaks for {envelope.sender}")
+    if envelope.receiver == source or envelope.receiver not in (CLIENT, *session.nodes):
+        raise Refused(BAD_REQUEST, f"messages: party {envelope.receiver} takes no part")

@@ -1,0 +1,167 @@
+"""Chain of the gateway's own, in a process of its own: Foundry's anvil, reached by JSON-RPC.
+
+An operation of a stranger's contract may compute for as long as its gas allows, and its logs and
+storage stay. In a process of its own that costs the gateway nothing: whatever the chain does,
+signatures are routed. Bounds, per process:
+
+=============  =====================================================================================
+memory         transactions, logs and receipts of the last ``KEPT_BLOCKS`` blocks, one state, and
+               ``MEMORY_BYTES`` in all (Linux), at which the process ends
+time           ``jsonrpc.TIMEOUT_S`` for a call; then the process is ended
+cores          one, at a lower priority than everybody else's
+=============  =====================================================================================
+
+A process that ended is started again with the next call, as an empty chain; the service deploys its
+contracts there anew (``NoContract``). Nothing on it is worth anything.
+"""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+from eth_typing import ChecksumAddress
+
+from mpcsim.errors import UsageError
+from mpcsim.service.process.lifetime import program_ending_with_its_starter
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
+from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
+
+HOST: Final = "127.0.0.1"
+KEPT_BLOCKS: Final = 512
+"""A block holds one transaction; an operation's logs are 700 kB at most, and 1 kB as a rule."""
+MEMORY_BYTES: Final = 1 << 30
+NICE: Final = 10
+STARTING_S: Final = 30.0
+ENDING_S: Final = 10.0
+
+_OPTIONS: Final = (
+    *("--host", HOST, "--port", "0", "--no-cors"),
+    *("--accounts", "0", "--hardfork", "cancun", "--threads", "1"),
+    *("--prune-history", "1", "--transaction-block-keeper", str(KEPT_BLOCKS)),
+)
+
+
+def executable() -> Path:
+    """Return where anvil is installed (``mpcsim.service.smart_account.install``).
+
+    Raises:
+        UsageError: there is none for this platform.
+    """
+    packages = contracts.INSTALLED / "node_modules" / "@foundry-rs"
+    found = sorted(packages.glob("anvil-*/bin/anvil"))
+    if not found:
+        raise UsageError(
+            f"no chain: anvil is not installed ({platform.system()} {platform.machine()}); "
+            "`make install` installs it, or CHAIN_RPC_URL and CHAIN_BUNDLER_KEY name another node"
+        )
+    return found[0]
+
+
+class AnvilChain(JsonRpcChain):
+    """The chain; for any number of threads.
+
+    Raises:
+        UsageError: anvil is not installed.
+        ChainUnavailable: from any method: the process ended meanwhile.
+        ChainTimeout: from any method: no answer in ``timeout_s``; the process is ended.
+    """
+
+    def __init__(
+        self,
+        balances: Mapping[ChecksumAddress, int],
+        *,
+        chain_id: int = DEFAULT_CHAIN_ID,
+        **options: Any,
+    ) -> None:
+        """
+        Args:
+            balances: of an empty chain's accounts, in wei.
+            options: of ``JsonRpcChain``.
+        """
+        self._command = [str(executable()), *_OPTIONS, "--chain-id", str(chain_id)]
+        self._balances = dict(balances)
+        self._process: subprocess.Popen[str] | None = None
+        self._starting = threading.Lock()
+        self._closed = False
+        super().__init__("", **options)
+
+    def request(self, method: str, *params: object) -> Any:
+        process = self._running()
+        try:
+            return super().request(method, *params)
+        except ChainTimeout:
+            self._end(process)
+            raise
+
+    def close(self) -> None:
+        """End the process. Any later call raises ``ChainUnavailable``."""
+        with self._starting:
+            self._closed = True
+            process, self._process = self._process, None
+        if process is not None:
+            self._end(process)
+        super().close()
+
+    def _running(self) -> subprocess.Popen[str]:
+        """Return the process, started if need be."""
+        with self._starting:
+            if self._closed:
+                raise ChainUnavailable("the chain is closed")
+            process = self._process
+            if process is not None and process.poll() is not None:
+                self._end(process)  # closes its pipes
+                process = None
+            if process is None:
+                process = self._process = self._started()
+            return process
+
+    def _started(self) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            program_ending_with_its_starter(self._command, NICE, MEMORY_BYTES),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout is not None
+        impatient = threading.Timer(STARTING_S, self._end, [process])
+        impatient.start()
+        try:
+            for line in process.stdout:
+                if line.startswith("Listening on "):
+                    self._url = "http://" + line.removeprefix("Listening on ").strip()
+                    break
+            else:
+                self._end(process)
+                raise ChainUnavailable("the chain's process does not start")
+        finally:
+            impatient.cancel()
+        threading.Thread(target=_drain, args=[process.stdout], daemon=True).start()
+        for address, balance in self._balances.items():
+            super().request("anvil_setBalance", address, hex(balance))
+        return process
+
+    @staticmethod
+    def _end(process: subprocess.Popen[str]) -> None:
+        """End a process and wait until it is gone."""
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _drain(output: IO[str]) -> None:
+    """Read what anvil prints of each request, so that it never waits for a reader."""
+    with output:
+        for _ in output:
+            pass

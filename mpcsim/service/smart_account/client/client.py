@@ -1,0 +1,449 @@
+"""The caller's side of the flow: six steps, in one call or one at a time.
+
+``Flow`` is the sans-IO heart: it says what to ask or sign next, takes the answer, and shows every
+intermediate value. ``SmartAccountClient`` drives it against the service object or over HTTP;
+``AsyncSmartAccountClient`` does the same with awaits.
+
+    >>> client = SmartAccountClient(ServiceTransport(service))
+    >>> flow = client.begin(owner, to=recipient, value=10**18, sponsored=True)
+    >>> client.step(flow, sign)  # once a step, or client.run(flow, sign)
+    >>> flow.provenance["call_gas_limit"].purpose
+    'paymaster sponsor query'
+
+``sign`` gets the 32 bytes that ``personal_sign`` signs with ECDSA and returns 65: r, s, v.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, Final, Protocol
+
+import httpx
+from eth_typing import ChecksumAddress
+
+from mpcsim.errors import UsageError
+from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.deployment import ENTRY_POINT
+from mpcsim.service.smart_account.endpoints import Endpoint
+from mpcsim.service.smart_account.errors import BadRequest, SmartAccountError
+from mpcsim.service.smart_account.operation.fields import (
+    SIGNED,
+    Value,
+    parse_address,
+    parse_bytes,
+    supplied_by,
+    to_wire,
+)
+from mpcsim.service.smart_account.operation.operation import (
+    UserOperation,
+    bind,
+    personal_hash,
+    personal_message,
+)
+from mpcsim.service.smart_account.operation.receipts import PENDING
+from mpcsim.service.smart_account.service import SmartAccountService
+
+Signer = Callable[[bytes], bytes]
+AsyncSigner = Callable[[bytes], bytes | Awaitable[bytes]]
+
+SIGNATURE_BYTES: Final = 65
+
+POLL_S: Final = 0.25
+"""Between two receipt queries."""
+PATIENCE_S: Final = 30.0
+
+
+class RequestRefused(SmartAccountError):
+    """The service refused a request; ``code`` is the HTTP status; None: the answer was wrong."""
+
+    def __init__(self, endpoint: Endpoint, error: str, code: int | None = None) -> None:
+        super().__init__(f"{endpoint.purpose}: {error}")
+        self.endpoint = endpoint
+        self.error = error
+        self.code = code
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request to make."""
+
+    endpoint: Endpoint
+    parameters: Mapping[str, str]
+    """Of the path."""
+    body: Mapping[str, str] | None = None
+
+    @property
+    def path(self) -> str:
+        return self.endpoint.path.format(**self.parameters)
+
+    def __str__(self) -> str:
+        return f"{self.endpoint.purpose}: {self.endpoint.method} {self.path}"
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A signature to make."""
+
+    message_hash: bytes
+    """The 32 bytes for ECDSA: EIP-191 over the digest."""
+
+    def __str__(self) -> str:
+        return f"owner signature over 0x{self.message_hash.hex()}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was done: its number in the flow (1 to 6), the request or signing, and the answer."""
+
+    number: int
+    action: Ask | Sign
+    answer: Mapping[str, Any] | bytes
+
+
+@dataclass
+class Flow:
+    """One operation on its way from an owner's wish to a receipt.
+
+    Fields are filled in as they are supplied, each by the endpoint that ``provenance`` names;
+    change one between two steps, and the service or the account contract refuses it.
+    """
+
+    owner: ChecksumAddress
+    to: ChecksumAddress
+    value: int = 0
+    """In wei."""
+    data: bytes = b""
+    sponsored: bool = False
+    separately: bool = False
+    """Ask address, nonce and init calldata one by one, in place of the info query."""
+    chain_id: int = DEFAULT_CHAIN_ID
+    entry_point: ChecksumAddress = ENTRY_POINT
+
+    fields: dict[str, Value] = field(default_factory=dict)
+    provenance: dict[str, Endpoint] = field(default_factory=dict)
+    result: str | None = None
+    digest: bytes | None = None
+    user_op_hash: str | None = None
+    receipt: dict[str, Any] | None = None
+    steps: list[Step] = field(default_factory=list)
+
+    @property
+    def operation(self) -> UserOperation:
+        """The operation.
+
+        Raises:
+            UsageError: a field is still missing.
+        """
+        if missing := [name for name in SIGNED if name not in self.fields]:
+            raise UsageError(f"not known yet: {', '.join(missing)}")
+        return UserOperation.of(self.fields)
+
+    @property
+    def packed(self) -> bytes:
+        """The encoding that is hashed: ten words of 32 bytes."""
+        return self.operation.packed()
+
+    @property
+    def inner_hash(self) -> bytes:
+        """Keccak-256 of ``packed``; the digest binds it to the EntryPoint and the chain."""
+        return self.operation.inner_hash()
+
+    @property
+    def signed_message(self) -> bytes:
+        """The digest in its EIP-191 form: what ``personal_sign`` hashes."""
+        return personal_message(self._digest())
+
+    @property
+    def message_hash(self) -> bytes:
+        """The 32 bytes that the owner's key signs."""
+        return personal_hash(self._digest())
+
+    @property
+    def pending(self) -> bool:
+        """There is a receipt, and no block holds the operation yet."""
+        return self.receipt is not None and self.receipt["status"] == PENDING
+
+    def _digest(self) -> bytes:
+        if self.digest is None:
+            raise UsageError("the digest is not known yet")
+        return self.digest
+
+    def next(self) -> tuple[int, Ask | Sign] | None:
+        """What is to be done next, with the number of its step; None once there is a receipt."""
+        owner = {"address": self.owner}
+        for endpoint in (
+            (Endpoint.ADDRESS, Endpoint.NONCE, Endpoint.INIT)
+            if self.separately
+            else (Endpoint.INFO,)
+        ):
+            if any(entry.name not in self.fields for entry in supplied_by(endpoint)):
+                if endpoint is Endpoint.INIT:
+                    return 1, Ask(endpoint, {}, {"owner": self.owner})
+                return 1, Ask(endpoint, owner)
+        if "call_data" not in self.fields:
+            wish = {"to": self.to, "value": hex(self.value), "data": "0x" + self.data.hex()}
+            return 2, Ask(Endpoint.EXECUTE, {}, wish)
+        if self.result is None:
+            return 3, Ask(Endpoint.SPONSOR if self.sponsored else Endpoint.GAS, {}, self._body())
+        if self.digest is None:
+            # Without a sponsor nobody supplies paymaster data: the digest query sets it to 0x.
+            self.fields.setdefault("paymaster_and_data", b"")
+            return 4, Ask(Endpoint.DIGEST, {}, self._body())
+        if "signature" not in self.fields:
+            return 5, Sign(self.message_hash)
+        if self.user_op_hash is None:
+            return 5, Ask(Endpoint.SEND, {}, self._body())
+        if self.receipt is None or self.pending:
+            return 6, Ask(Endpoint.RECEIPT, {"result": self.result})
+        return None
+
+    def _body(self) -> dict[str, str]:
+        return {name: to_wire(value) for name, value in self.fields.items()}
+
+    def signed(self, signature: bytes) -> None:
+        """Take the owner's signature.
+
+        Raises:
+            UsageError: none is due, or it is not 65 bytes long.
+        """
+        number, action = self._due()
+        if not isinstance(action, Sign):
+            raise UsageError(f"no signature is due, but: {action}")
+        if len(signature) != SIGNATURE_BYTES:
+            raise UsageError(f"a signature of {len(signature)} bytes; r, s, v are 65")
+        self.fields["signature"] = signature
+        self.steps.append(Step(number, action, signature))
+
+    def answered(self, reply: Mapping[str, Any]) -> None:
+        """Take the answer to the request that ``next`` named.
+
+        Raises:
+            UsageError: no request is due.
+            RequestRefused: the answer is not what the endpoint promises, or its digest is not
+                that of this operation: it must not be signed.
+        """
+        number, action = self._due()
+        if not isinstance(action, Ask):
+            raise UsageError(f"no answer is due, but: {action}")
+        endpoint = action.endpoint
+        try:
+            for entry in supplied_by(endpoint):
+                self.fields[entry.name] = entry.parse(entry.name, reply[entry.key(endpoint)])
+                self.provenance[entry.name] = endpoint
+            match endpoint:
+                case Endpoint.GAS | Endpoint.SPONSOR:
+                    self.result = reply["result"]
+                case Endpoint.DIGEST:
+                    self.provenance.setdefault("paymaster_and_data", endpoint)
+                    self.digest = self._checked(parse_bytes("digest", reply["digest"]))
+                case Endpoint.SEND:
+                    self.user_op_hash = reply["user_op_hash"]
+                case Endpoint.RECEIPT:
+                    self.receipt = dict(reply)
+        except (KeyError, BadRequest) as wrong:
+            raise RequestRefused(endpoint, f"the answer does not make sense: {wrong}") from None
+        self.steps.append(Step(number, action, reply))
+
+    def _due(self) -> tuple[int, Ask | Sign]:
+        due = self.next()
+        if due is None:
+            raise UsageError("the operation has its receipt: nothing is left to do")
+        return due
+
+    def _checked(self, digest: bytes) -> bytes:
+        """Never sign a digest on another's word."""
+        own = bind(self.inner_hash, self.entry_point, self.chain_id)
+        if digest != own:
+            raise RequestRefused(
+                Endpoint.DIGEST,
+                f"the digest 0x{digest.hex()} is not this operation's, 0x{own.hex()}",
+            )
+        return digest
+
+
+class Transport(Protocol):
+    """Carries requests to the service."""
+
+    def send(self, ask: Ask) -> Mapping[str, Any]:
+        """The answer.
+
+        Raises:
+            RequestRefused: the service refused the request.
+        """
+        ...
+
+
+class AsyncTransport(Protocol):
+    """The same, with awaits."""
+
+    async def send(self, ask: Ask) -> Mapping[str, Any]: ...
+
+
+class ServiceTransport:
+    """Asks the service object itself, in this process."""
+
+    def __init__(self, service: SmartAccountService) -> None:
+        self._service = service
+
+    def send(self, ask: Ask) -> Mapping[str, Any]:
+        try:
+            return self._service.answer(ask.endpoint, {**(ask.body or {}), **ask.parameters})
+        except SmartAccountError as refused:
+            raise RequestRefused(ask.endpoint, str(refused), refused.status) from refused
+
+
+class HttpTransport:
+    """Asks over HTTP. Base address, bearer token and timeouts are the httpx client's."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def send(self, ask: Ask) -> Mapping[str, Any]:
+        return _read(ask, self._client.request(ask.endpoint.method, ask.path, json=ask.body))
+
+
+class AsyncHttpTransport:
+    """The same for an asynchronous httpx client, such as one with an ``ASGITransport``."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def send(self, ask: Ask) -> Mapping[str, Any]:
+        return _read(ask, await self._client.request(ask.endpoint.method, ask.path, json=ask.body))
+
+
+def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        reply = response.json()
+    except ValueError:
+        reply = None
+    if response.is_success and isinstance(reply, dict):
+        return reply
+    error = reply.get("error") if isinstance(reply, dict) else None
+    text = error if isinstance(error, str) else response.text[:200] or response.reason_phrase
+    raise RequestRefused(ask.endpoint, text, response.status_code)
+
+
+class _Begins:
+    """What both clients know: the chain their operations are for."""
+
+    def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
+        self._chain_id = chain_id
+        self._entry_point = entry_point
+
+    def begin(
+        self,
+        owner: str,
+        *,
+        to: str,
+        value: int = 0,
+        data: bytes = b"",
+        sponsored: bool = False,
+        separately: bool = False,
+    ) -> Flow:
+        """A new operation: ``owner``'s account calls ``to`` with ``value`` wei and ``data``.
+
+        Raises:
+            BadRequest: an address is malformed.
+        """
+        return Flow(
+            parse_address("owner", owner),
+            parse_address("to", to),
+            value,
+            data,
+            sponsored,
+            separately,
+            self._chain_id,
+            self._entry_point,
+        )
+
+
+class SmartAccountClient(_Begins):
+    """Drives flows, blocking."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        chain_id: int = DEFAULT_CHAIN_ID,
+        entry_point: ChecksumAddress = ENTRY_POINT,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(chain_id=chain_id, entry_point=entry_point)
+        self._transport = transport
+        self._sleep = sleep
+
+    def step(self, flow: Flow, sign: Signer) -> Step | None:
+        """Do the next thing; None if nothing is left.
+
+        Raises:
+            RequestRefused: the service refused it; the flow stays where it was.
+        """
+        match flow.next():
+            case None:
+                return None
+            case (_, Sign(message_hash)):
+                flow.signed(sign(message_hash))
+            case (_, Ask() as ask):
+                flow.answered(self._transport.send(ask))
+        return flow.steps[-1]
+
+    def run(self, flow: Flow, sign: Signer, *, patience_s: float = PATIENCE_S) -> dict[str, Any]:
+        """Do all that is left; the receipt.
+
+        It is still ``pending`` if no block holds the operation after ``patience_s``.
+
+        Raises:
+            RequestRefused: the service refused a step; the flow stays where it was.
+        """
+        polls = 0
+        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
+            if flow.pending:
+                self._sleep(POLL_S)
+                polls += 1
+            self.step(flow, sign)
+        return flow.receipt
+
+
+class AsyncSmartAccountClient(_Begins):
+    """Drives flows with awaits; the signer may be awaitable too."""
+
+    def __init__(
+        self,
+        transport: AsyncTransport,
+        *,
+        chain_id: int = DEFAULT_CHAIN_ID,
+        entry_point: ChecksumAddress = ENTRY_POINT,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(chain_id=chain_id, entry_point=entry_point)
+        self._transport = transport
+        self._sleep = sleep
+
+    async def step(self, flow: Flow, sign: AsyncSigner) -> Step | None:
+        """See ``SmartAccountClient.step``."""
+        match flow.next():
+            case None:
+                return None
+            case (_, Sign(message_hash)):
+                signature = sign(message_hash)
+                flow.signed(await signature if isawaitable(signature) else signature)
+            case (_, Ask() as ask):
+                flow.answered(await self._transport.send(ask))
+        return flow.steps[-1]
+
+    async def run(
+        self, flow: Flow, sign: AsyncSigner, *, patience_s: float = PATIENCE_S
+    ) -> dict[str, Any]:
+        """See ``SmartAccountClient.run``."""
+        polls = 0
+        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
+            if flow.pending:
+                await self._sleep(POLL_S)
+                polls += 1
+            await self.step(flow, sign)
+        return flow.receipt

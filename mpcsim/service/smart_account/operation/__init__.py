@@ -1,0 +1,1 @@
+"""A UserOperation: its fields, digest, gas, limits, sponsorship and receipt."""

@@ -1,0 +1,158 @@
+"""The receipt of an operation: the members of ``eth_getUserOperationReceipt``, in snake_case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eth_typing import ChecksumAddress
+from eth_utils.address import to_checksum_address
+
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS, Event, Log, TransactionReceipt
+from mpcsim.service.smart_account.operation.fields import to_wire
+from mpcsim.service.smart_account.operation.operation import UserOperation
+
+PENDING, INCLUDED, FAILED = "pending", "included", "failed"
+"""Not in a block; in a block, the call went through; in a block, and it did not."""
+
+
+def pending(
+    result: bytes, operation: UserOperation, entry_point: ChecksumAddress
+) -> dict[str, Any]:
+    """Of an operation that no block holds."""
+    return _receipt(result, PENDING, operation.sender, operation.nonce, entry_point, None)
+
+
+def lost(
+    result: bytes,
+    operation: UserOperation,
+    entry_point: ChecksumAddress,
+    transaction: TransactionReceipt,
+) -> dict[str, Any]:
+    """Of an operation whose whole bundle reverted: the operation did not happen."""
+    reason = "the bundle reverted"
+    return _receipt(
+        result,
+        FAILED,
+        operation.sender,
+        operation.nonce,
+        entry_point,
+        transaction,
+        success=False,
+        reason=reason,
+    )
+
+
+def from_logs(
+    result: bytes, entry_point: ChecksumAddress, transaction: TransactionReceipt
+) -> dict[str, Any] | None:
+    """From the transaction that carried the operation; None if it did not."""
+    abi = contracts.entry_point().abi
+    begin, reason = 0, b""
+    for at, log in enumerate(transaction.logs):
+        if log.address != entry_point:
+            continue
+        match abi.event(log.topics, log.data):
+            case ("BeforeExecution", _):
+                begin = at + 1
+            case ("UserOperationRevertReason", (found, _, _, data)) if found == result:
+                reason = data
+            case ("UserOperationEvent", (found, sender, paymaster, nonce, success, cost, gas)):
+                if found != result:
+                    begin = at + 1
+                    continue
+                return _receipt(
+                    result,
+                    INCLUDED if success else FAILED,
+                    sender,
+                    nonce,
+                    entry_point,
+                    transaction,
+                    paymaster=paymaster,
+                    success=success,
+                    actual_gas_cost=hex(cost),
+                    actual_gas_used=hex(gas),
+                    reason=contracts.account().abi.reason(reason) if not success else None,
+                    logs=_logs(transaction.logs[begin:at]),
+                )
+    return None
+
+
+def call_failure(entry_point: ChecksumAddress, events: Sequence[Event]) -> str | None:
+    """Why the call of a bundle's only operation failed; None if it did not."""
+    abi = contracts.entry_point().abi
+    reason = b""
+    for event in events:
+        if event.address != entry_point:
+            continue
+        match abi.event(event.topics, event.data):
+            case ("UserOperationRevertReason", (_, _, _, data)):
+                reason = data
+            case ("UserOperationEvent", (_, _, _, _, success, _, _)):
+                return None if success else contracts.account().abi.reason(reason)
+    return "the EntryPoint tells of no operation"
+
+
+def _receipt(
+    result: bytes,
+    status: str,
+    sender: str,
+    nonce: int,
+    entry_point: ChecksumAddress,
+    transaction: TransactionReceipt | None,
+    *,
+    paymaster: str = ZERO_ADDRESS,
+    success: bool | None = None,
+    actual_gas_cost: str | None = None,
+    actual_gas_used: str | None = None,
+    reason: str | None = None,
+    logs: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "result": to_wire(result),
+        "user_op_hash": to_wire(result),
+        "entry_point": entry_point,
+        "sender": to_checksum_address(sender),
+        "nonce": hex(nonce),
+        "paymaster": to_checksum_address(paymaster),
+        "actual_gas_cost": actual_gas_cost,
+        "actual_gas_used": actual_gas_used,
+        "success": success,
+        "reason": reason,
+        "logs": list(logs),
+        "receipt": None if transaction is None else _transaction(transaction),
+    }
+
+
+def _transaction(receipt: TransactionReceipt) -> dict[str, Any]:
+    return {
+        "transaction_hash": to_wire(receipt.transaction_hash),
+        "transaction_index": hex(receipt.transaction_index),
+        "block_hash": to_wire(receipt.block_hash),
+        "block_number": hex(receipt.block_number),
+        "from": receipt.sender,
+        "to": receipt.to,
+        "contract_address": receipt.contract_address,
+        "status": hex(receipt.success),
+        "gas_used": hex(receipt.gas_used),
+        "cumulative_gas_used": hex(receipt.cumulative_gas_used),
+        "effective_gas_price": hex(receipt.effective_gas_price),
+        "logs": _logs(receipt.logs),
+        "logs_bloom": to_wire(receipt.logs_bloom),
+    }
+
+
+def _logs(logs: Sequence[Log]) -> list[dict[str, Any]]:
+    return [
+        {
+            "address": log.address,
+            "topics": [to_wire(topic) for topic in log.topics],
+            "data": to_wire(log.data),
+            "block_number": hex(log.block_number),
+            "transaction_hash": to_wire(log.transaction_hash),
+            "log_index": hex(log.index),
+        }
+        for log in logs
+    ]

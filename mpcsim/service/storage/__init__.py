@@ -1,0 +1,1 @@
+"""SQLite files: transactions, and deleting so that nothing is left."""

@@ -1,0 +1,1 @@
+"""HTTP between the services: clients, servers, errors, request ids, logs, limits."""

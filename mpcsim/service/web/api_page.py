@@ -1,0 +1,115 @@
+"""The page at ``/api/docs`` on which an interface is read and tried; it needs nothing from outside.
+
+Swagger UI comes with the package ``fastapi-offline``; of that, only the files are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from mpcsim.service.web.threads import in_thread
+
+DOCUMENT_PATH: Final = "/api/openapi.json"
+"""Where the page looks for the interface's description (OpenAPI)."""
+PAGE_PATH: Final = "/api/docs"
+
+_ASSETS: Final = {
+    "swagger-ui-bundle.js": "text/javascript",
+    "swagger-ui.css": "text/css",
+    "favicon.png": "image/png",
+}
+_PAGE: Final = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<link rel="icon" href="docs/favicon.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+"""
+_START: Final = """\
+SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#swagger-ui",
+  deepLinking: true,
+  displayRequestDuration: true,
+  tryItOutEnabled: true,
+  validatorUrl: null,
+});
+"""
+_POLICY: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+        "frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _Document:
+    """An interface's description, built and encoded once: strangers may ask for it at any rate, and
+    all of those who ask before it is there wait for the same one."""
+
+    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+        self._make = make
+        self._encoded: bytes | None = None
+        self._lock = asyncio.Lock()
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request for it."""
+        if self._encoded is None:
+            async with self._lock:
+                if self._encoded is None:
+                    self._encoded = await in_thread(self._encode)
+        return Response(self._encoded, media_type="application/json")
+
+    def _encode(self) -> bytes:
+        return bytes(JSONResponse(self._make()).body)
+
+
+def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list[Route]:
+    """Return the routes of the page, its parts and the document; all links are relative.
+
+    Args:
+        make_document: builds the interface's description, in a thread.
+    """
+
+    async def page(request: Request) -> Response:
+        return Response(_PAGE.format(title=title), media_type="text/html", headers=_POLICY)
+
+    return [
+        Route(DOCUMENT_PATH, _Document(make_document).answer, methods=["GET"]),
+        Route(PAGE_PATH, page, methods=["GET"]),
+        Route(PAGE_PATH + "/{name}", _part, methods=["GET"]),
+    ]
+
+
+async def _part(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name == "start.js":
+        return Response(_START, media_type="text/javascript", headers=_POLICY)
+    if name not in _ASSETS:
+        raise HTTPException(404)
+    # Found, not imported: it would bring FastAPI along.
+    package = find_spec("fastapi_offline")
+    assert package is not None
+    assert package.origin is not None
+    path = Path(package.origin).parent / "static" / name
+    return FileResponse(path, media_type=_ASSETS[name], headers=_POLICY)

@@ -1,0 +1,175 @@
+"""What the HTTP interfaces of the gateway and of MPC nodes have in common."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mpcsim.carrier import Pieces
+from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.service.errors import TOO_LARGE, Refused
+from mpcsim.service.web import meter
+from mpcsim.service.web.entries import Book
+from mpcsim.service.web.request_ids import RequestIds
+
+LOG = logging.getLogger(__name__)
+
+
+class App(Starlette):
+    """Starlette, with names for its requests around all the rest: also around the handler of
+    unexpected errors, which Starlette puts outside of all middleware of its own."""
+
+    def __init__(self, *, book: Book | None = None, **options: Any) -> None:
+        """
+        Args:
+            book: where its requests are entered.
+            options: Starlette's.
+        """
+        super().__init__(**options)
+        self.book = book or Book("")
+
+    def build_middleware_stack(self) -> ASGIApp:
+        app = super().build_middleware_stack()
+        return RequestIds(meter.Metered(app) if meter.ON else app, self.book)
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of a request's body without its parameters, in lower case."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """A request's body, as far as it is allowed to go."""
+    _declared(request, limit)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
+    return bytes(body)
+
+
+class Incoming:
+    """A request's body while it comes, as far as it is allowed to go."""
+
+    def __init__(self, request: Request, limit: int) -> None:
+        """
+        Raises:
+            Refused: it says that it is longer.
+        """
+        self.size = _declared(request, limit)
+        """As declared; None: it is not."""
+        self.so_far = bytearray()
+        self._limit = limit
+        self._chunks = request.stream()
+        self._ended = False
+        self._reading: asyncio.Task[bytes | None] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known to be all there."""
+        return self._ended or len(self.so_far) == self.size
+
+    async def more(self, patience_s: float | None = None) -> bytes:
+        """What comes next; nothing at the end.
+
+        Raises:
+            TimeoutError: nothing has come; it may be asked for again.
+            Refused: the body is too long.
+            ClientDisconnect: it breaks off.
+        """
+        if self._ended:
+            return b""
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._next())
+        done, _ = await asyncio.wait({self._reading}, timeout=patience_s)
+        if not done:
+            raise TimeoutError
+        chunk = self._reading.result()  # an error stays, for whoever asks next
+        if chunk is not None and len(self.so_far) + len(chunk) > self._limit:
+            raise Refused(TOO_LARGE, f"body of more than {self._limit} bytes")
+        self._reading = None
+        self._ended = chunk is None
+        self.so_far += chunk or b""
+        return chunk or b""
+
+    async def whole(self) -> bytes:
+        """All of it, once it is there; raises as ``more``."""
+        while await self.more():
+            pass
+        return bytes(self.so_far)
+
+    def stop(self) -> None:
+        """Nobody reads on."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _next(self) -> bytes | None:
+        while (chunk := await anext(self._chunks, None)) == b"":
+            pass
+        return chunk
+
+
+class Outgoing(Response):
+    """A reply that goes out while it comes. If it breaks off, so does the connection: the caller
+    can tell a reply that is not whole."""
+
+    def __init__(self, pieces: Pieces, headers: dict[str, str], media_type: str) -> None:
+        super().__init__(headers=headers, media_type=media_type)
+        del self.headers["content-length"]  # not known yet
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        try:
+            async for piece in self._pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except Refused as refused:
+            # The server closes the connection on which a reply is not complete.
+            LOG.warning("%s %s: broken off: %s", scope["method"], scope["path"], refused)
+            return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+def _declared(request: Request, limit: int) -> int | None:
+    """The length that a request's header gives its body.
+
+    Raises:
+        Refused: it is more than allowed, or no length.
+    """
+    declared = request.headers.get("content-length")
+    if declared is None:
+        return None
+    if not declared.isdecimal() or len(declared) > 12 or int(declared) > limit:
+        raise Refused(TOO_LARGE, f"body of more than {limit} bytes")
+    return int(declared)
+
+
+def http_error(request: Request, error: Exception) -> Response:
+    """For what Starlette refuses."""
+    assert isinstance(error, HTTPException)
+    headers = of_framework(error.status_code).headers() | dict(error.headers or {})
+    return JSONResponse({"error": error.detail}, error.status_code, headers)
+
+
+def gone(request: Request, error: Exception) -> Response:
+    """For a caller who does not wait for the answer."""
+    return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
+
+
+def bug(request: Request, error: Exception) -> Response:
+    """For what nobody foresaw. Its message may quote anything, so it is not logged."""
+    LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
+    return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())
+
+
+HANDLERS = {HTTPException: http_error, ClientDisconnect: gone, Exception: bug}

@@ -1,0 +1,212 @@
+"""What servers log, a line each: short, for people, or JSON, for programs. No line has secrets.
+
+A record's extra ``fields`` say what its message leaves out. Of an exception both formats show types
+and source lines; its message and local values may hold anything, so they stay out. Of other
+packages' multi-line messages there is only the first line: the others quote values.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from mpcsim.service.process.settings import Kind, setting
+from mpcsim.service.web import request_ids
+from mpcsim.service.web.entries import Log
+from mpcsim.service.web.log_files import ToLogFile, log_file
+
+FORMATS: Final = ("text", "json")
+VARIABLE: Final = "LOG_FORMAT"
+FOLDER_VARIABLE: Final = "LOG_FOLDER"
+NO_FILES: Final = "off"
+SHORT: Final = 8
+"""Characters of an id that people are shown."""
+_ENCODE: Final = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def _format(text: str) -> str:
+    if text.lower() not in FORMATS:
+        raise ValueError
+    return text.lower()
+
+
+def format_setting() -> str:
+    """The dataclass field that says how lines are written."""
+    return setting(
+        "text",
+        VARIABLE,
+        Kind(_format, "text or json"),
+        "How what is logged is written. text: short, for people. json: a JSON object a line, with "
+        "whole ids, for programs.",
+    )
+
+
+def _folder(text: str) -> str | None:
+    return None if text.lower() == NO_FILES else text
+
+
+def folder_setting() -> str | None:
+    """The dataclass field that says where log files are written."""
+    return setting(
+        None,
+        FOLDER_VARIABLE,
+        Kind(_folder, f"a folder, or {NO_FILES}"),
+        "Where what is logged is written, too, with a line for each request; mpcsim logs reads it. "
+        "A process's files are at most 5 of 10 MB. mpcsim serve sets it to DATA/logs.",
+    )
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """What can be set of the logs of all servers."""
+
+    log_format: str = format_setting()
+    log_folder: str | None = folder_setting()
+
+
+def formatter(log_format: str) -> logging.Formatter:
+    """What makes lines of records, in one of ``FORMATS``."""
+    return JsonLines() if log_format == "json" else TextLines()
+
+
+class JsonLines(logging.Formatter):
+    """Every log record as one line of JSON."""
+
+    def __init__(self, role: str | None = None) -> None:
+        """
+        Args:
+            role: whose line it is, in a file beside those of others.
+        """
+        super().__init__()
+        self._whose = {} if role is None else {"role": role}
+        self._to = "milliseconds" if role is None else "microseconds"
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": _time(record).isoformat(timespec=self._to),
+            **self._whose,
+            "level": record.levelname,
+            "logger": record.name,
+            "event": _first_line(record),
+        }
+        if (request_id := request_ids.current()) is not None:
+            line["request_id"] = request_id
+        line |= _fields(record)
+        if exception := _exception(record):
+            line["exception"] = exception
+        return _ENCODE(line)
+
+
+class TextLines(logging.Formatter):
+    """``hh:mm:ss LEVEL logger [request]: message``, the level if it is more than INFO.
+
+    An exception comes on lines of its own. What callers choose cannot make lines, or move the
+    terminal's cursor.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = dict(_fields(record))
+        level = f"{record.levelname} " if record.levelno > logging.INFO else ""
+        request_id = fields.pop("request_id", request_ids.current())
+        exception = fields.pop("exception", _exception(record))
+        if "method" in fields:
+            named = f" [{_short(request_id)}]"
+            said = _request(fields)
+        else:
+            named = "" if request_id is None else f" [{request_id}]"
+            more = ", ".join(f"{name} {value}" for name, value in fields.items())
+            said = _first_line(record) + (f" ({more})" if more else "")
+        time = _time(record).astimezone().strftime("%H:%M:%S")
+        lines = [f"{time} {level}{record.name}{named}: {said}", *exception]
+        return "\n    ".join(map(printable, lines))
+
+
+def describe(error: BaseException) -> list[str]:
+    """An exception and its causes: types and places, neither messages nor values."""
+    lines: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(lines) < 10:
+        kind = type(current)
+        frames = traceback.extract_tb(current.__traceback__)
+        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        lines.append(f"{kind.__module__}.{kind.__qualname__} at " + " > ".join(places))
+        current = current.__cause__ or current.__context__
+    return lines
+
+
+def configure_logs(log_format: str, folder: str | None = None, role: str = "") -> Log | None:
+    """Write what this process logs to its standard error: its own from INFO on, and from WARNING on
+    what libraries have to say.
+
+    Args:
+        folder: where it is written to files, too.
+        role: as whose.
+
+    Returns:
+        Where entries go, if there are files.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter(log_format))
+    handler.addFilter(_worth_it)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    return None if folder is None else to_files(folder, role, _worth_it)
+
+
+def to_files(
+    folder: str, role: str, worth_it: Callable[[logging.LogRecord], bool] = lambda record: True
+) -> Log:
+    """Write what this process logs to its files, too; returns where entries go.
+
+    Args:
+        worth_it: whether a record is to be written.
+    """
+    log = log_file(Path(folder).absolute(), role)
+    handler = ToLogFile(log, JsonLines(role))
+    handler.addFilter(worth_it)
+    logging.getLogger().addHandler(handler)
+    return log
+
+
+def _worth_it(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING or record.name.startswith("mpcsim")
+
+
+def _time(record: logging.LogRecord) -> datetime:
+    return datetime.fromtimestamp(record.created, UTC)
+
+
+def _first_line(record: logging.LogRecord) -> str:
+    return record.getMessage().split("\n", 1)[0]
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = getattr(record, "fields", {})
+    return found
+
+
+def _exception(record: logging.LogRecord) -> list[str]:
+    error = record.exc_info[1] if record.exc_info else None
+    return [] if error is None else describe(error)
+
+
+def _request(fields: Mapping[str, Any]) -> str:
+    """A request that has been answered, as a sentence."""
+    said = "{method} {path} {status} in {latency_ms:.1f} ms".format_map(fields)
+    if "user_id" in fields:
+        said += f", user {_short(fields['user_id'])}"
+    return ": ".join([said, *(fields[name] for name in ("error", "why") if name in fields)])
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= SHORT else name[:SHORT] + "…"
+
+
+def printable(text: str) -> str:
+    """A line without control characters: whoever wrote it controls no terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -1,0 +1,112 @@
+"""The name of a request, from its first caller to both MPC nodes: all that is logged on its behalf
+bears it.
+
+Inside a process a context variable carries it, into tasks and threads, too; between processes the
+header ``X-Request-Id``. It is for whoever reads logs, and decides nothing.
+
+A field that decides who asks, for what or how a body is read is there once or not at all: whoever
+stands in between may go by another one than this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mpcsim.service.error_codes import Code
+from mpcsim.service.errors import BAD_REQUEST
+from mpcsim.service.rpc import session_keys
+from mpcsim.service.web import idempotency
+from mpcsim.service.web.entries import CURRENT, MAX_SAID, Book
+
+HEADER: Final = "X-Request-Id"
+_HEADER: Final = HEADER.lower().encode()
+_accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
+_CODE: Final = b"x-error-code"
+_SINGLETONS: Final = {
+    name.lower().encode(): name
+    for name in (
+        "Authorization",
+        "Content-Type",
+        idempotency.HEADER,
+        idempotency.VERB_HEADER,
+        session_keys.HEADER,
+        HEADER,
+    )
+}
+"""Fields that a request has once at most, as ASGI and as people write them."""
+
+
+def current() -> str | None:
+    """The name of the request that is being handled; None outside of any."""
+    entry = CURRENT.get()
+    return None if entry is None else entry.request_id
+
+
+class RequestIds:
+    """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
+    with the answer; enters the request into a book."""
+
+    def __init__(self, app: ASGIApp, book: Book | None = None) -> None:
+        self.app = app
+        self.book = book or Book("")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        # Every call counts here: all of this is done for each request of each process.
+        for header, name in scope["headers"]:
+            if header == _HEADER and _accepted(name):
+                break
+        else:
+            name = os.urandom(8).hex().encode()
+        entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
+
+        async def named(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                entry.status = message["status"]
+                headers = message["headers"] if "headers" in message else ()  # noqa: SIM401
+                if entry.status >= 400:
+                    entry.code = _code(headers)
+                message["headers"] = [*headers, (_HEADER, name)]
+            elif entry.kept:
+                if "more_body" not in message or not message["more_body"]:
+                    # Before the caller can have it: its log says that it came later.
+                    entry.ended, entry.whole = entry.clock(), True
+                if entry.status >= 400:
+                    entry.said = (entry.said + message.get("body", b""))[:MAX_SAID]
+            await send(message)
+
+        # Put back: an application called in its caller's task has its caller's context.
+        before = CURRENT.set(entry)
+        found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
+        try:
+            if len(found) == len({*found}):
+                await self.app(scope, receive, named)
+            else:
+                await _refuse_repeated(max(found, key=found.count), named)
+        finally:
+            CURRENT.reset(before)
+            self.book.close(entry)
+
+
+async def _refuse_repeated(field: bytes, send: Send) -> None:
+    """Answer a request in which a field that must be single is repeated."""
+    text = f"Invalid {_SINGLETONS[field]}: there are several"
+    body = json.dumps({"error": text}).encode()
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+    headers |= Code.BAD_REQUEST.headers()
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": BAD_REQUEST, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """What an answer says, for programs, that went wrong."""
+    return next((value.decode("latin-1") for name, value in headers if name.lower() == _CODE), None)

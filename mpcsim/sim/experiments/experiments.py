@@ -1,0 +1,168 @@
+"""Ready-made experiments: what a sweep runs at each point of its grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocols.key_share import Guard, KeyShare
+from mpcsim.sim.experiments.sweep import Plain
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.replay.graph import MessageGraph
+from mpcsim.sim.run.compute import Compute, Free
+from mpcsim.sim.run.faults import Fault
+from mpcsim.sim.scenario import Policy
+from mpcsim.sim.simulation import Simulation
+
+
+def signing_point(
+    *,
+    seed: int,
+    network: Network | str = "virginia",
+    operator: str | None = None,
+    institution: str | None = None,
+    gateway: str | None = None,
+    access: str = "datacentre",
+    loss: float | None = None,
+    cold: bool | None = None,
+    curve: str = "secp256k1",
+    signers: Iterable[int] | None = None,
+    threshold: int = 2,
+    scheme: str | None = None,
+    compute: Compute | None = None,
+    timeout_ms: float = math.inf,
+    attempts: int = 1,
+    resend_ms: float = math.inf,
+    faults: Iterable[Fault] = (),
+) -> dict[str, Plain]:
+    """Sign once with the shares of a ready key, which all parties placed in the network hold.
+
+    Args:
+        network: a network, or the region of a preset. ``operator``, ``institution``, ``gateway``,
+            ``access`` and ``loss`` are those of ``Network.preset``, and for a region only.
+        cold: every session opens its connections anew; the network's own setting by default.
+        curve: ``secp256k1`` (ECDSA) or ``ed25519`` (FROST).
+        signers: who signs; by default the first holders, as many as the key needs.
+        threshold: signers that the key needs.
+        scheme: multiplication scheme on secp256k1, e.g. ``ot/80``.
+        compute: how long computing takes; no time by default, so that results repeat anywhere.
+        timeout_ms, attempts, resend_ms: as in ``Policy``.
+
+    Returns:
+        ``verdict`` of the last attempt; ``valid``: 1.0 or 0.0; ``elapsed_ms`` of all attempts
+        together; ``duration_ms`` of the last; ``attempts``; of all of them, ``messages`` sent and
+        their ``bytes``; and the ``scope`` of the times, ``protocol``: without the vault, which a
+        REST call opens before.
+
+    Raises:
+        UsageError: bad network, curve, quorum, scheme or policy.
+    """
+    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
+    shares = _key(curve, scheme, threshold, tuple(sorted(network.placement)))
+    simulation = Simulation(
+        network,
+        seed,
+        compute or Free(),
+        Policy(timeout_ms, attempts, resend_ms),
+        tuple(faults),
+        secrets_seed=f"sweep {seed}",
+        shares={i: replace(share, guard=Guard()) for i, share in shares.items()},
+    )
+    result = simulation.sign(signers=signers)
+    messages = [message for trace in result.attempts for message in trace.messages]
+    return {
+        "verdict": result.verdict.value,
+        "valid": float(result.ok),
+        "elapsed_ms": result.elapsed_ms,
+        "duration_ms": result.trace.finished_ms,
+        "attempts": len(result.attempts),
+        "messages": len(messages),
+        "bytes": sum(message.size for message in messages),
+        "scope": result.scope,
+    }
+
+
+def replay_point(
+    *,
+    seed: int,
+    graph: MessageGraph,
+    network: Network | str = "virginia",
+    operator: str | None = None,
+    institution: str | None = None,
+    gateway: str | None = None,
+    access: str = "datacentre",
+    loss: float | None = None,
+    cold: bool | None = None,
+    samples: int = 20_000,
+    approximate: bool = False,
+) -> dict[str, Plain]:
+    """Replay a recorded graph: a protocol, or a whole call of the REST API.
+
+        >>> call = service.record(lambda: alice.post("/v3/wallet/sign", json=order), "sign")
+        >>> grid = {"network": ["seoul", "tokyo"], "access": ["fibre", "lte"]}
+        >>> table = sweep(grid, partial(replay_point, graph=call, institution="frankfurt"))
+
+    Args:
+        graph: ``mpcsim.sim.replay.record`` or ``LocalService.record`` makes it.
+        network: and ``operator`` to ``cold``, as of ``signing_point``.
+        samples: and ``approximate``, as of ``MessageGraph.replay``.
+
+    Returns:
+        ``mean_ms``, ``p50_ms``, ``p95_ms``, ``p99_ms``, of those that did not fail; ``samples``;
+        ``failed``, the share of them that did; the ``scope`` of the times.
+
+    Raises:
+        UsageError: bad network, or as for ``MessageGraph.replay``.
+    """
+    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
+    found = graph.replay(network, samples, seed=seed, approximate=approximate)
+    at = found.percentiles((50, 95, 99))
+    return {
+        "mean_ms": found.mean_ms,
+        **{f"p{percent}_ms": ms for percent, ms in at.items()},
+        "samples": found.samples,
+        "failed": found.failed / found.samples,
+        "scope": found.scope,
+    }
+
+
+def _network(
+    network: Network | str,
+    operator: str | None,
+    institution: str | None,
+    gateway: str | None,
+    access: str,
+    loss: float | None,
+    *,
+    cold: bool | None,
+) -> Network:
+    """A network, or that of a region with its settings."""
+    if isinstance(network, str):
+        network = Network.preset(
+            network,
+            operator=operator,
+            institution=institution,
+            gateway=gateway,
+            access=access,
+            loss=loss,
+        )
+    elif (operator, institution, gateway, access, loss) != (None, None, None, "datacentre", None):
+        raise UsageError(
+            "operator, institution, gateway, access and loss go with a region; "
+            f"the network {network.name!r} has its own"
+        )
+    return network if cold is None else network.with_connection(cold=cold)
+
+
+@cache
+def _key(
+    curve: str, scheme: str | None, threshold: int, parties: tuple[PartyId, ...]
+) -> Mapping[PartyId, KeyShare]:
+    """The shares of a key, the same in every process; not for anything but simulations."""
+    made = Simulation(Network.mesh(parties), compute=Free(), secrets_seed="mpcsim sweep key")
+    made.generate(curve, threshold=threshold, scheme=scheme)
+    return made.shares

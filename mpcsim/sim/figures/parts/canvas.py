@@ -1,0 +1,177 @@
+"""The sheet a figure is drawn on: its size, axes and title, and what all figures of traces need."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+from io import BytesIO, StringIO
+from textwrap import wrap
+from typing import Any
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from mpcsim.errors import UsageError
+from mpcsim.ids import PartyId
+from mpcsim.sim.colours import BLACK, DARK, GREY, WHITE, party_colour
+from mpcsim.sim.figures.parts.style import FONT
+from mpcsim.sim.rich_display import milliseconds
+from mpcsim.sim.traces.records import RunRecord, Verdict
+
+DPI = 100
+TALLEST = 9.0
+"""No figure is taller, in inches: it would not fit on a screen."""
+CLOSEST = 0.14
+"""Rows that are closer, in inches, would have their texts touch each other."""
+
+
+class Chart(Figure):
+    """A figure that a notebook shows by itself, whichever backend is in use.
+
+    As an HTML image with the SVG inside, which is never wider than its frame, and shown in
+    notebooks that are not trusted (yet), too: JupyterLab does neither with an SVG of its own. And
+    as pixels for what shows no HTML.
+    """
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an SVG text; the same figure always gives the same text."""
+    out = StringIO()
+    with rc_context({"svg.hashsalt": "mpcsim", "svg.fonttype": "path"}):
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
+
+
+def html(figure: Figure, text: str = "figure") -> str:
+    """The figure as an HTML image that stands alone; ``text`` says what it shows."""
+    data = b64encode(svg(figure).encode()).decode()
+    said = escape(text, quote=True)
+    return f'<img alt="{said}" style="max-width:100%" src="data:image/svg+xml;base64,{data}">'
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a PNG, sharp on screens of twice the usual resolution."""
+    out = BytesIO()
+    figure.savefig(out, format="png", dpi=2 * DPI)
+    return out.getvalue()
+
+
+def new_chart(width: float, height: float) -> Chart:
+    """An empty sheet; size in inches.
+
+    Raises:
+        UsageError: it is taller than a screen.
+    """
+    if height > TALLEST + 1e-9:
+        raise UsageError(f"a figure of {height:.0f} inches is taller than a screen: show less")
+    figure = Chart(figsize=(width, height), dpi=DPI, facecolor=WHITE)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def add_axes(
+    figure: Figure, left: float, right: float, top: float, bottom: float, **options: Any
+) -> Axes:
+    """Axes with margins in inches."""
+    width, height = figure.get_size_inches()
+    box = (left / width, bottom / height, 1 - (left + right) / width, 1 - (top + bottom) / height)
+    axes = figure.add_axes(box, facecolor=WHITE, **options)
+    for side in axes.spines.values():
+        side.set_color(GREY)
+        side.set_linewidth(0.8)
+    axes.tick_params(labelsize=FONT, colors=DARK, width=0.8, length=3)
+    return axes
+
+
+def row_height(rows: int, wanted: float, around: float, what: str) -> float:
+    """Height of each of so many rows, so that all fit on a screen; in inches, as all sizes.
+
+    Raises:
+        UsageError: they do not.
+    """
+    room = (TALLEST - around) / max(rows, 1)
+    if room < CLOSEST:
+        raise UsageError(f"{rows} {what} are taller than a screen: show less")
+    return min(wanted, room)
+
+
+def add_heading(figure: Figure, text: str) -> None:
+    """A figure's own title at the top left."""
+    width, height = figure.get_size_inches()
+    figure.text(
+        0.15 / width, 1 - 0.12 / height, text, fontsize=9, fontweight="bold", color=BLACK, va="top"
+    )
+
+
+def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
+    """Title at the top left; returns its height in inches."""
+    width, height = figure.get_size_inches()
+    over = f" over {trace.network}" if trace.network else ""
+    about = f"{what}{trace.name or 'run'}{over}"
+    lines = wrap(about, max(30, int(width * 11.5))) or [""]
+    figure.text(
+        0.15 / width,
+        1 - 0.12 / height,
+        "\n".join(lines),
+        fontsize=10,
+        fontweight="bold",
+        color=BLACK,
+        va="top",
+    )
+    good = trace.verdict is Verdict.VALID
+    figure.text(
+        0.15 / width,
+        1 - (0.17 + 0.17 * len(lines)) / height,
+        f"{trace.verdict.value} after {milliseconds(trace.finished_ms)} ms, "
+        f"{trace.clock} clock, compute {trace.compute}, scope {trace.scope}",
+        fontsize=8.5,
+        color=DARK if good else BLACK,
+        fontweight="normal" if good else "bold",
+        va="top",
+    )
+    return 0.35 + 0.17 * len(lines)
+
+
+def extent(figure: Figure, text: Text) -> Bbox:
+    """The pixels that a text takes, with its box."""
+    canvas = figure.canvas
+    assert isinstance(canvas, FigureCanvasAgg)
+    patch = text.get_bbox_patch()
+    box = text.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+    if patch is not None:
+        text.update_bbox_position_size(canvas.get_renderer())  # type: ignore[no-untyped-call]
+        box = patch.get_window_extent(canvas.get_renderer())  # type: ignore[no-untyped-call]
+    return box
+
+
+def party_colours(trace: RunRecord) -> dict[PartyId, str]:
+    """The colour of every party of a trace."""
+    parties = sorted(
+        {e.party for e in trace.endings}
+        | {i for m in trace.messages for i in (m.sender, m.receiver)}
+    )
+    return {i: party_colour(i).line for i in parties}
+
+
+def party_sites(trace: RunRecord) -> dict[PartyId, str]:
+    """Where each party sits, as far as the trace tells."""
+    found = {work.party: work.site for work in trace.work}
+    for message in trace.messages:
+        if message.hops:
+            found.setdefault(message.sender, message.hops[0].source)
+    return found
+
+
+def horizon(trace: RunRecord) -> float:
+    """Where the time axis ends; a run that took no time gets a millisecond."""
+    return trace.finished_ms or 1.0

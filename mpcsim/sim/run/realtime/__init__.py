@@ -1,0 +1,1 @@
+"""Runs in real time, and the clock and event loop of virtual time."""

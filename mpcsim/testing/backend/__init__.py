@@ -1,0 +1,1 @@
+"""A wallet backend under test: how it is called, and what its answers must satisfy."""

@@ -1,0 +1,110 @@
+"""A whole wallet service as processes that take switches.
+
+Gateway, both MPC nodes and the node run on free ports. ``mpcsim.testing.wallet_plugin`` has it as a
+fixture of pytest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from mpcsim.service.fault_injection.client import Control
+from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
+from mpcsim.service.fault_injection.users import credentials
+from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.operations.supervisor import (
+    Program,
+    access_token,
+    backend,
+    free_port,
+    node_program,
+    running,
+)
+from mpcsim.service.web.logs import FOLDER_VARIABLE
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service is to be."""
+
+    node: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables of the node."""
+    gateway: Sequence[str] = ()
+    """Options, as for ``mpcsim gateway``."""
+    metrics: bool = False
+    """Whether each process can be looked at (``mpcsim.service.metrics``)."""
+    quiet: bool = False
+    """Whether processes write to their log files alone."""
+
+
+@dataclass(frozen=True)
+class WalletService(Control):
+    """A service that runs; its switches (``mpcsim.service.fault_injection.client``) are methods."""
+
+    address: str
+    """Of the node."""
+    gateway: str
+    """Address of the gateway, where users sign up and log in."""
+    mpc_nodes: Mapping[str, str]
+    """Addresses of the MPC nodes, by role, as ``mpcsim doctor`` wants them (``OPERATOR_URL``)."""
+    api_key: str
+    api_secret: str = field(repr=False)
+    """What a backend logs in with."""
+    data: Path
+    """Where the services have their folders, and their log files (``mpcsim logs``)."""
+    metrics: Mapping[str, str]
+    """Addresses where processes can be looked at, by part, if they can."""
+
+    def token(self, user: str) -> str:
+        """A new access token for a user, who is signed up first if need be.
+
+        Raises:
+            UsageError: the gateway cannot be reached.
+        """
+        return access_token(self.gateway, self.api_key, self.api_secret, user)
+
+
+AS_USUAL: Final = Settings()
+
+
+@contextmanager
+def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletService]:
+    """A service in the block.
+
+    Args:
+        data: the data folder.
+
+    Raises:
+        UsageError: a process does not start.
+    """
+    check_workers({**os.environ, **settings.node})
+    with running({FOLDER_VARIABLE: str(logs_in(Path(data)))}) as processes:
+        board = Switchboard(processes, data)
+
+        def program(wanted: Program) -> Program:
+            port = free_port() if settings.metrics else None
+            return controlled(replace(wanted, metrics_port=port))
+
+        *mpc_nodes, gateway = map(program, backend(data, settings.gateway))
+        node = program(node_program(free_port(), gateway, settings.node))
+        programs = [*mpc_nodes, gateway, node]
+        board.start(*programs, quiet=settings.quiet)
+        known = credentials(Path(data))
+        try:
+            yield WalletService(
+                board.switch,
+                node.address,
+                gateway.address,
+                {each.name: each.address for each in mpc_nodes},
+                known.api_key,
+                known.api_secret,
+                Path(data),
+                {each.name: each.metrics for each in programs if each.metrics},
+            )
+        finally:
+            board.stop()

@@ -1,0 +1,1 @@
+"""The state machine that calls a wallet backend at random."""

@@ -1,0 +1,97 @@
+"""A party that deviates, as data: who, at which message, in which field, toward whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from mpcsim.crypto.encoding import Message, WireContext
+from mpcsim.errors import UsageError
+from mpcsim.protocols.engine import Party
+from mpcsim.protocols.local_run import run
+from mpcsim.sim.run.adversary import Adversary, Tampered
+from mpcsim.testing.runs.fields import alterations, malformations
+from mpcsim.testing.runs.scenarios import Scenario
+
+WITHHELD: Final = "withheld"
+TWICE: Final = "twice"
+WHOLE: Final = (WITHHELD, TWICE)
+"""Changes of whole messages."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One party changes one thing about one kind of message. The rest of it is honest."""
+
+    party: int
+    kind: str
+    """Name of the message, e.g. ``Commit``."""
+    change: str
+    """``withheld``, ``twice``, or one of ``changes``, e.g. ``.nonce all 0``."""
+    to: int | None = None
+    """Only toward this party; None: toward everyone."""
+
+    def adversary(self, party: Party[Any, Any], tell: Callable[[str], None]) -> Adversary:
+        """The party that deviates, made of an honest one that has not started.
+
+        Args:
+            tell: is told what it did, in a sentence.
+        """
+
+        def tamper(kind: str, to: int, message: Message) -> Tampered:
+            if kind != self.kind or self.to not in (None, to):
+                return message
+            if self.change == WITHHELD:
+                tell(f"party {self.party} withheld its {kind} from party {to}")
+                return None
+            if self.change == TWICE:
+                tell(f"party {self.party} sent its {kind} to party {to} twice")
+                return [message, message]
+            spoilt = _changed(message, party.wire, self.change)
+            if spoilt is not None:
+                tell(f"party {self.party} sent party {to} a {kind} with {self.change.lstrip('.')}")
+            return message if spoilt is None else spoilt
+
+        return Adversary(party, tamper)
+
+    @property
+    def silences(self) -> bool:
+        """Others may wait for ever because of it."""
+        return self.change == WITHHELD
+
+
+def changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
+    """For each kind of message that a party sends, everything that can be changed about it."""
+    if party not in scenario.members:
+        raise UsageError(f"party {party} takes no part in this session")
+    return _changes(scenario, party)
+
+
+@cache
+def _changes(scenario: Scenario, party: int) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    parties = {i: scenario.party(i) for i in scenario.members}
+    wire = parties[party].wire
+
+    def note(kind: str, to: int, message: Message) -> Message:
+        if kind not in found:
+            altered = [change.name for change in alterations(message, wire)]
+            malformed = [change.name for change in malformations(message, wire)]
+            found[kind] = (*WHOLE, *altered, *malformed)
+        return message
+
+    run(Adversary(p, note) if i == party else p for i, p in parties.items())
+    return found
+
+
+def _changed(message: Message, wire: WireContext, name: str) -> Message | bytes | None:
+    """The message with one change; None if it has nothing of the kind."""
+    for alteration in alterations(message, wire):
+        if alteration.name == name:
+            return alteration.apply(message)
+    for malformation in malformations(message, wire):
+        if malformation.name == name:
+            return malformation.apply(message)
+    return None

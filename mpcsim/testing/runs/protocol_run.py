@@ -1,0 +1,424 @@
+"""Run a protocol under a drawn order, faults, replays and a cheater, and check every invariant.
+
+    run_protocol(frost_signing(2, 3, (1, 2)), order=Order((3, 0, 1)), replays=(Replay(3, 2, 1),))
+
+Failures are told as a story: what was unusual about the run, and what went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from mpcsim.errors import Aborted, UsageError
+from mpcsim.ids import PartyId
+from mpcsim.protocols.engine import Done, Party, Waiting
+from mpcsim.protocols.local_run import InFlight, LocalRun, Participant
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.engine import VirtualRun
+from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition
+from mpcsim.sim.trace import Trace
+from mpcsim.testing.invariants import Invariant, own
+from mpcsim.testing.runs import protocol_checks as checks
+from mpcsim.testing.runs.deviation import Deviation
+from mpcsim.testing.runs.scenarios import Scenario
+from mpcsim.testing.story import BrokenInvariant, Failure
+
+EARLIER: Final = 1
+"""Number of the session that replayed messages come from."""
+PRESENT: Final = 2
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which message arrives next: drawn numbers, used again and again. A schedule, as data."""
+
+    numbers: tuple[int, ...] = (0,)
+
+    def __str__(self) -> str:
+        return f"messages arrived in the order {list(self.numbers)}"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Somebody says again what was said in an earlier session of the same kind."""
+
+    message: int
+    """Of the earlier session, counted from 1 in the order of sending."""
+    before: int = 1
+    """Before which delivery of the present session, counted from 1."""
+
+
+@dataclass
+class ProtocolRun:
+    """A finished run."""
+
+    scenario: Scenario
+    outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
+    """Of the honest parties that have not crashed for good."""
+    story: list[str] = field(default_factory=list)
+    snippet: str = ""
+    cheaters: frozenset[int] = frozenset()
+    silence: bool = False
+    """Messages were lost or withheld, or a party is gone: others may wait for ever."""
+    trace: Trace | None = None
+    """Of a run over a network."""
+    invariants: tuple[Invariant[...], ...] = ()
+    """Checked beside the kit's."""
+
+    def check(self) -> None:
+        """Check every invariant.
+
+        Raises:
+            BrokenInvariant: one does not hold; the text is the story.
+        """
+        try:
+            checks.agreement(self.outcomes, self.scenario.problem)
+            checks.blame_is_right(self.outcomes, self.cheaters)
+            checks.no_hang(self.outcomes, self.cheaters, self.silence)
+            for made in self.invariants:
+                made(self)
+        except BrokenInvariant as broken:
+            self.tell(broken)
+            raise
+
+    def tell(self, broken: BrokenInvariant) -> None:
+        """Give a failure its story."""
+        broken.failure = Failure(broken, list(dict.fromkeys([*self.story, ""])), self.snippet)
+
+
+def run_protocol(
+    scenario: Scenario,
+    *,
+    order: Order = Order(),
+    faults: Sequence[Fault] = (),
+    replays: Sequence[Replay] = (),
+    deviation: Deviation | None = None,
+    seed: int = 0,
+    invariants: Iterable[Invariant[...]] = (),
+) -> ProtocolRun:
+    """Run in memory, and check.
+
+    Args:
+        order: which of the messages in flight arrives next.
+        faults: message faults (a delayed message arrives when nothing else is in flight) and
+            crashes (one that is not for ever: the party resumes from its snapshot and says
+            everything again). Partitions need a clock: ``run_over_network``.
+        replays: messages of an earlier session of the same kind, said again.
+        deviation: a party that cheats.
+        seed: of faults with a probability.
+        invariants: your own, beside the kit's (``invariant`` has an example); each is given the
+            finished run.
+
+    Raises:
+        BrokenInvariant: an invariant does not hold; its text is the story.
+        UsageError: a partition, or something among ``invariants`` that is none.
+    """
+    if any(isinstance(fault, Partition) for fault in faults):
+        raise UsageError("a partition needs a clock: use run_over_network")
+    found = _begin(scenario, deviation, invariants)
+    given: dict[str, Any] = {
+        "order": (order, Order()),
+        "faults": (tuple(faults), ()),
+        "replays": (tuple(replays), ()),
+        "deviation": (deviation, None),
+        "seed": (seed, 0),
+        "invariants": (found.invariants, ()),
+    }
+    found.snippet = _snippet("run_protocol", scenario, given)
+    if order != Order():
+        found.story.append(str(order))
+    _Table(found, order, faults, replays, deviation, seed).play()
+    found.check()
+    return found
+
+
+def run_over_network(
+    scenario: Scenario,
+    network: Network,
+    *,
+    faults: Sequence[Fault] = (),
+    deviation: Deviation | None = None,
+    seed: int = 0,
+    deadline_ms: float = 600_000.0,
+    invariants: Iterable[Invariant[...]] = (),
+) -> ProtocolRun:
+    """Run in virtual time over a network, and check.
+
+    Args:
+        network: with a site for every party of the scenario.
+        seed: of latencies, losses and random faults.
+        deadline_ms: when to stop.
+        invariants: as for ``run_protocol``.
+
+    Raises:
+        BrokenInvariant: an invariant does not hold; its text is the story.
+        UsageError: a party has no site, or something among ``invariants`` is none.
+    """
+    found = _begin(scenario, deviation, invariants)
+    given: dict[str, Any] = {
+        "faults": (tuple(faults), ()),
+        "deviation": (deviation, None),
+        "seed": (seed, 0),
+        "invariants": (found.invariants, ()),
+    }
+    found.snippet = _snippet("run_over_network", scenario, given, "network")
+    found.story += [fault_sentence(fault) for fault in faults]
+    parties = _participants(found, deviation)
+    run = VirtualRun(
+        list(parties.values()),
+        network,
+        seed=seed,
+        faults=tuple(faults),
+        deadline_ms=deadline_ms,
+        validate=lambda results: True,
+    )
+    try:
+        trace = run.run()
+    except Exception as error:
+        _raised(found, None, error)
+        raise
+    found.trace = trace
+    lost = any(record.fate in ("dropped", "lost") for record in trace.messages)
+    found.silence = found.silence or lost or any(isinstance(f, Crash) for f in faults)
+    dead = {f.party for f in faults if isinstance(f, Crash)}
+    found.outcomes = {
+        i: o for i, o in trace.outcomes.items() if i not in found.cheaters and i not in dead
+    }
+    found.check()
+    return found
+
+
+# ---------------------------------------------------------------------- in memory
+
+
+class _Table:
+    """The messages in flight, and what happens to them."""
+
+    def __init__(
+        self,
+        found: ProtocolRun,
+        order: Order,
+        faults: Sequence[Fault],
+        replays: Sequence[Replay],
+        deviation: Deviation | None,
+        seed: int,
+    ) -> None:
+        self.found = found
+        self._order = order
+        self._plan = FaultPlan(faults, seed)
+        self._crashes = [fault for fault in faults if isinstance(fault, Crash)]
+        self._replays = sorted(replays, key=lambda replay: replay.before)
+        self._earlier = recorded(found.scenario) if replays else ()
+        self._handled = dict.fromkeys(found.scenario.members, 0)
+        self._gone: set[int] = set()
+        self._held: list[InFlight] = []
+        self._seen = 0
+        self._deliveries = 0
+        self._run: LocalRun[Any] = LocalRun(_participants(found, deviation).values())
+
+    def play(self) -> None:
+        """Start, deliver everything, note how all stand."""
+        for party in self._run.parties.values():
+            self._act(party.me, partial(self._start, party))
+        self._apply_faults()
+        self._crash_due()
+        while self._run.in_flight or self._held or self._replays:
+            self._replay_due()
+            if not self._run.in_flight:
+                self._run.in_flight, self._held = self._held, []
+                self._seen = len(self._run.in_flight)
+            if self._run.in_flight:
+                self._deliver()
+        self.found.outcomes = {
+            i: outcome
+            for i, outcome in self._run.outcomes().items()
+            if i not in self.found.cheaters and i not in self._gone
+        }
+
+    def _start(self, party: Participant[Any]) -> None:
+        self._run._take(party.me, party.start())
+
+    def _deliver(self) -> None:
+        """Deliver the message whose turn it is."""
+        numbers, flying = self._order.numbers, self._run.in_flight
+        index = numbers[self._deliveries % len(numbers)] % len(flying)
+        self._deliveries += 1
+        receiver = flying[index].send.to
+        if receiver in self._gone:
+            del flying[index]
+            self._seen = len(flying)
+            return
+        self._deliver_at(index)
+        self._handled[receiver] = self._handled.get(receiver, 0) + 1
+        self._crash_due()
+
+    def _deliver_at(self, index: int) -> None:
+        message = self._run.in_flight[index]
+        self._seen = len(self._run.in_flight) - 1
+        self._act(message.send.to, partial(self._run.deliver, index))
+        self._apply_faults()
+
+    def _apply_faults(self) -> None:
+        """Let message faults have their way with what was just sent."""
+        flying = self._run.in_flight
+        new, self._run.in_flight = flying[self._seen :], flying[: self._seen]
+        for message in new:
+            kind, sender, to = message.send.kind, message.sender, message.send.to
+            fate = self._plan.fate(kind, sender, to)
+            what = f"{kind} from party {sender} to party {to}"
+            if fate.dropped:
+                self.found.silence = True
+                self.found.story.append(f"the network lost {what}")
+                continue
+            if fate.copies_ms:
+                self.found.story.append(f"the network delivered {what} more than once")
+            if fate.extra_ms:
+                self.found.story.append(f"the network held back {what}")
+            copies = [message] * (1 + len(fate.copies_ms))
+            (self._held if fate.extra_ms else self._run.in_flight).extend(copies)
+        self._seen = len(self._run.in_flight)
+
+    def _crash_due(self) -> None:
+        for crash in [c for c in self._crashes if self._handled.get(c.party) == c.after_messages]:
+            self._crashes.remove(crash)
+            after = f"after {crash.after_messages} messages"
+            if crash.down_ms == float("inf"):
+                self.found.story.append(f"party {crash.party} crashed {after}, for good")
+                self._gone.add(crash.party)
+                self.found.silence = True
+                continue
+            self.found.story.append(f"party {crash.party} crashed {after} and came back")
+            self._act(crash.party, partial(self._restart, crash.party))
+            self._seen = len(self._run.in_flight)
+
+    def _restart(self, i: int) -> None:
+        old: Any = self._run.parties[PartyId(i)]
+        inner: Party[Any, Any] = getattr(old, "party", old)
+        new, outputs = Party.resume(inner.definition, inner.snapshot(), share=inner.share)
+        if hasattr(old, "rejoin"):
+            self._run._take(PartyId(i), old.rejoin(new, outputs))
+        else:
+            self._run.rejoin(self.found.scenario.wrap(new), outputs)
+
+    def _replay_due(self) -> None:
+        while self._replays and (
+            self._replays[0].before <= self._deliveries + 1 or not self._run.in_flight
+        ):
+            replay = self._replays.pop(0)
+            number = (replay.message - 1) % len(self._earlier)
+            message = self._earlier[number]
+            self.found.story.append(
+                f"party {message.sender} replayed message {number + 1} of session {EARLIER} "
+                f"({message.send.kind}) to party {message.send.to} in session {PRESENT}"
+            )
+            if message.send.to not in self._gone:
+                self._run.in_flight.insert(0, message)
+                self._deliver_at(0)
+
+    def _act(self, party: int, do: Callable[[], object]) -> None:
+        """Do something that makes a party act; an exception out of it is a finding."""
+        try:
+            do()
+        except Exception as error:
+            _raised(self.found, party, error)
+            raise
+
+
+def recorded(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]:
+    """Every message of an honest session, in the order of sending."""
+    run: LocalRun[Any] = LocalRun(scenario.party(i, session) for i in scenario.members)
+    found: list[InFlight] = []
+
+    def note() -> None:
+        known = {id(message) for message in found}
+        found.extend(m for m in run.in_flight if id(m) not in known)
+
+    run.start()
+    note()
+    while run.in_flight:
+        run.deliver()
+        note()
+    return tuple(found)
+
+
+# ---------------------------------------------------------------------- both ways
+
+
+def _begin(
+    scenario: Scenario, deviation: Deviation | None, invariants: Iterable[Invariant[...]]
+) -> ProtocolRun:
+    found = ProtocolRun(scenario, story=[str(scenario)], invariants=own(invariants))
+    if deviation is not None:
+        found.cheaters = frozenset({deviation.party})
+        found.silence = deviation.silences
+    return found
+
+
+def _participants(found: ProtocolRun, deviation: Deviation | None) -> dict[int, Participant[Any]]:
+    made: dict[int, Participant[Any]] = {}
+    for i in found.scenario.members:
+        if deviation is not None and i == deviation.party:
+            made[i] = deviation.adversary(found.scenario.party(i, PRESENT), found.story.append)
+        else:
+            made[i] = found.scenario.participant(i, PRESENT)
+    return made
+
+
+def _raised(found: ProtocolRun, party: int | None, error: Exception) -> None:
+    """Tell of an exception out of a party, if it is none of ours."""
+    if isinstance(error, BrokenInvariant):
+        return
+    try:
+        checks.no_exception(party, error)
+    except BrokenInvariant as broken:
+        found.tell(broken)
+        raise broken from error
+
+
+def fault_sentence(fault: Fault) -> str:
+    """What a fault does, in words."""
+    match fault:
+        case Crash():
+            back = "" if fault.down_ms < float("inf") else ", for good"
+            return f"party {fault.party} crashed after {fault.after_messages} messages{back}"
+        case Partition():
+            one, other = sorted(fault.one), sorted(fault.other)
+            return f"nothing passed between {one} and {other} from {fault.from_ms:g} ms on"
+    what = fault.kind or "any message"
+    if fault.nth:
+        what += f" number {fault.nth}"
+    if fault.sender:
+        what += f" from party {fault.sender}"
+    if fault.receiver:
+        what += f" to party {fault.receiver}"
+    verb = {Effect.DROP: "lost", Effect.DELAY: "held back", Effect.DUPLICATE: "doubled"}
+    chance = f" with probability {fault.probability:g}" if fault.probability < 1 else ""
+    return f"the network {verb[fault.effect]} {what}{chance}"
+
+
+def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *positional: str) -> str:
+    """Code that runs the same again."""
+    shown = [scenario.recipe, *positional]
+    shown += [f"{name}={_code(v)}" for name, (v, default) in given.items() if v != default]
+    arguments = "".join(f"    {argument},\n" for argument in shown)
+    brought = "".join(f"{made.recipe}\n" for made in given["invariants"][0])
+    return f"from mpcsim.testing.protocols import *\n{brought}\n{function}(\n{arguments})"
+
+
+def _code(value: Any) -> str:
+    """A value as an expression; enumerations by name."""
+    if isinstance(value, tuple):
+        return "(" + "".join(f"{_code(item)}, " for item in value) + ")"
+    if isinstance(value, Invariant):
+        return value.name
+    if isinstance(value, MessageFault):
+        shown = [f"Effect.{value.effect.name}"]
+        for name in ("kind", "sender", "receiver", "nth"):
+            if getattr(value, name) is not None:
+                shown.append(f"{name}={getattr(value, name)!r}")
+        shown += [f"probability={value.probability!r}", f"delay_ms={value.delay_ms!r}"]
+        return f"MessageFault({', '.join(shown)})"
+    return repr(value).replace("=inf", "=float('inf')")

@@ -1,0 +1,1 @@
+"""The REST node's routes, what protects them, and their documents."""

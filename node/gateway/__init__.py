@@ -1,0 +1,1 @@
+"""The REST node's client of the gateway, and whom it believes."""

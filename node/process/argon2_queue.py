@@ -1,0 +1,269 @@
+"""Who computes Argon2id next: users in turn, so that one who tries many passwords holds up nobody
+else.
+
+A computation takes a core and 64 MiB for a tenth of a second. So many go on at a time; the others
+wait, of each user in the order in which they came, and users are served one after the other
+(``Turns``). How many may wait is bounded, of one user and in all; who comes then is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+from mpcsim.service.web import meter
+from node.errors import CallerGone, PasswordsBusy
+
+T = TypeVar("T")
+
+WAITING: Final = 256
+"""In all; half a minute of computing on one core, which is as long as most callers wait."""
+WAITING_OF_ONE: Final = 16
+"""Of one user."""
+NICE: Final = 10
+"""How far the threads stand back for others (Linux). They keep the interpreter lock for moments
+only, in which standing back further would hold up everybody."""
+
+
+def at_a_time(workers: int = 1) -> int:
+    """Computations at a time, for each of so many processes: a core stays for signing, where there
+    are two or more."""
+    return max(1, ((os.cpu_count() or 1) - 1) // workers)
+
+
+class Full(Exception):
+    """As many wait as may."""
+
+
+class Turns(Generic[T]):
+    """Who waits, as data: users take turns, and what one user has asked for keeps its order."""
+
+    def __init__(self, in_all: int = WAITING, of_one: int = WAITING_OF_ONE) -> None:
+        """
+        Args:
+            in_all: how many may wait.
+            of_one: how many of one user.
+        """
+        self.in_all = in_all
+        self.of_one = of_one
+        self._lines: OrderedDict[str, deque[T]] = OrderedDict()
+        """By user, whose turn is next first; nobody has an empty one."""
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return self._count
+
+    @property
+    def users(self) -> int:
+        """How many users wait."""
+        return len(self._lines)
+
+    def check(self, user: str) -> None:
+        """
+        Raises:
+            Full: this user has to wait until there is room.
+        """
+        if self._count >= self.in_all or len(self._lines.get(user, ())) >= self.of_one:
+            raise Full
+
+    def add(self, user: str, item: T) -> None:
+        """Line up.
+
+        Raises:
+            Full: there is no room.
+        """
+        self.check(user)
+        self._lines.setdefault(user, deque()).append(item)
+        self._count += 1
+
+    def next(self) -> T | None:
+        """Whose turn it is; None if nobody waits. The user's turn comes again after the others'."""
+        if not self._lines:
+            return None
+        user, line = self._lines.popitem(last=False)
+        item = line.popleft()
+        if line:
+            self._lines[user] = line
+        self._count -= 1
+        return item
+
+    def remove(self, user: str, item: T) -> bool:
+        """Leave; False if it does not wait (any more)."""
+        line = self._lines.get(user, deque())
+        try:
+            line.remove(item)
+        except ValueError:
+            return False
+        if not line:
+            del self._lines[user]
+        self._count -= 1
+        return True
+
+
+class Computation(Generic[T]):
+    """One that has been asked for."""
+
+    def __init__(self, user: str, work: Callable[[], T], queue: Argon2Queue) -> None:
+        self.user = user
+        self.work = work
+        self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        """Its result; cancelled if nobody waits for its turn any more."""
+        self.watching: asyncio.Task[None] | None = None
+        """Whether whoever asked is still there."""
+        self._queue = queue
+
+    async def result(self) -> T:
+        """Wait for it; whoever is cancelled meanwhile gives up its turn.
+
+        Raises:
+            CallerGone: it has gone before its turn came.
+        """
+        try:
+            return await asyncio.shield(self.future)
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Nobody wants it any more: if its turn has not come it never will. What is being computed
+        cannot be stopped."""
+        if self._queue.drop(self):
+            self.future.cancel()
+
+    def gone(self) -> None:
+        """Whoever asked has hung up; otherwise as ``leave``."""
+        if self._queue.drop(self):
+            self.future.set_exception(CallerGone())
+            self.future.exception()  # maybe nobody asks
+
+
+class Argon2Queue:
+    """Threads, and who waits for one. Everything but the computing is in the event loop."""
+
+    def __init__(
+        self,
+        places: int | None = None,
+        turns: Turns[Computation[Any]] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """
+        Args:
+            places: computations at a time; by default ``at_a_time()``.
+            turns: who may wait.
+            clock: monotonic seconds, for what the listener hears.
+        """
+        self.places = places or at_a_time()
+        self.listener: Callable[[float], None] | None = None
+        """Hears how many seconds each has waited, when its turn comes."""
+        self.running = 0
+        """That go on now."""
+        self._turns: Turns[Computation[Any]] = Turns() if turns is None else turns
+        self._since: dict[Computation[Any], float] = {}
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(
+            self.places, thread_name_prefix="node argon2", initializer=_stand_back
+        )
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._turns)
+
+    def check(self, user: str) -> None:
+        """See whether there is room, before anything is begun that leads here.
+
+        Raises:
+            PasswordsBusy: there is none now.
+        """
+        try:
+            if self.running >= self.places:
+                self._turns.check(user)
+        except Full:
+            raise PasswordsBusy from None
+
+    def submit(
+        self,
+        user: str,
+        work: Callable[[], T],
+        gone: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> Computation[T]:
+        """Compute in a thread, when it is this user's turn.
+
+        Args:
+            gone: returns once nobody waits for the result.
+
+        Raises:
+            PasswordsBusy: too many wait already; nothing will be computed.
+        """
+        self.check(user)
+        asked = Computation(user, meter.in_thread(work, locks=False), self)
+        if self.running < self.places:
+            self._begin(asked, 0.0)
+            return asked
+        self._turns.add(user, asked)
+        self._since[asked] = self._clock()
+        if gone is not None:
+            asked.watching = asyncio.create_task(_watch(gone(), asked))
+        return asked
+
+    def drop(self, asked: Computation[Any]) -> bool:
+        """Take it out of the queue; False if it is not there."""
+        if not self._turns.remove(asked.user, asked):
+            return False
+        self._over(asked)
+        return True
+
+    def close(self) -> None:
+        """Whoever waits is cancelled; what goes on is left alone."""
+        while (asked := self._turns.next()) is not None:
+            self._over(asked)
+            asked.future.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _over(self, asked: Computation[Any]) -> float:
+        """Its waiting is; how long that was."""
+        if asked.watching is not None:
+            asked.watching.cancel()
+        return self._clock() - self._since.pop(asked)
+
+    def _begin(self, asked: Computation[Any], waited_s: float) -> None:
+        self.running += 1
+        if self.listener is not None:
+            self.listener(waited_s)
+        working = asyncio.get_running_loop().run_in_executor(self._pool, asked.work)
+        working.add_done_callback(lambda done: self._done(asked, done))
+
+    def _done(self, asked: Computation[Any], done: asyncio.Future[Any]) -> None:
+        self.running -= 1
+        if done.cancelled():  # the node stops
+            asked.future.cancel()
+            return
+        if (error := done.exception()) is not None:
+            asked.future.set_exception(error)
+            asked.future.exception()  # maybe nobody asks
+        else:
+            asked.future.set_result(done.result())
+        if (following := self._turns.next()) is not None:
+            self._begin(following, self._over(following))
+
+
+async def _watch(gone: Awaitable[None], asked: Computation[Any]) -> None:
+    await gone
+    asked.gone()
+
+
+def _stand_back() -> None:
+    """Let other threads go first where a thread has a priority of its own."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -1,0 +1,1 @@
+"""Sessions of the caller's party: opening the vault, signing, presigning."""

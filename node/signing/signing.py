@@ -1,0 +1,219 @@
+"""Signs with a key of which the caller carries one share, and one MPC node has another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.rng import Rng
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES, PartyId
+from mpcsim.protocols import signing
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.error_codes import Code
+from mpcsim.service.rpc.wire import Sign, UseProof
+from mpcsim.service.vault import VaultUse, hashes
+from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
+from node.errors import ApiError, BadRequest
+from node.gateway.gateway_client import GatewayClient
+from node.models import StoredShare
+from node.process.timing import Timing
+from node.signing.client_party import ClientParty, Mail
+from node.signing.early import Asked, EarlySessions
+from node.signing.presigning import Deck, Presigner, Spent
+from node.signing.sessions import Caller, Nodes, Sessions
+from node.signing.suspensions import Report, Suspensions
+from node.signing.vaults import Vaults, is_down
+
+MESSAGE_HASH_BYTES: Final = 32
+
+
+@dataclass
+class ToSign:
+    """What is to be signed, and with which share."""
+
+    sealed: SealedShare
+    message: bytes = field(repr=False)
+    path: Path = ()
+    """Of the child key to sign with."""
+    opened: OpenedShare | None = None
+    """Once its vault has been opened."""
+
+
+class Signer:
+    """Signs; one attempt at a time, and with whom it is asked for."""
+
+    def __init__(
+        self,
+        gateway: GatewayClient,
+        vaults: Vaults,
+        sessions: Sessions,
+        *,
+        suspensions: Suspensions,
+        early: EarlySessions,
+        presigner: Presigner,
+        rng: Rng,
+        first_with_vault: bool,
+    ) -> None:
+        """
+        Args:
+            first_with_vault: the first message travels with the request that opens the vault.
+        """
+        self._gateway = gateway
+        self._vaults = vaults
+        self._sessions = sessions
+        self._suspensions = suspensions
+        self._early = early
+        self._presigner = presigner
+        self._rng = rng
+        self._first_with_vault = first_with_vault
+
+    async def sign(
+        self,
+        caller: Caller,
+        stored: StoredShare,
+        *,
+        message: bytes,
+        signer: str | None,
+        path: Path = (),
+        presignatures: Iterable[str] = (),
+        timing: Timing,
+    ) -> tuple[str, list[str]]:
+        """Sign with one MPC node.
+
+        Args:
+            message: the 32-byte hash on secp256k1, the message itself on ed25519.
+            signer: ``operator`` or ``institution``; None: the operator, or the institution if the
+                operator's node fails while signing. (Opening the vault takes both: while either
+                cannot be reached, nothing signs.)
+            path: of the child key to sign with; empty: the key itself.
+            presignatures: that the caller has; the first one that is of use is used up.
+
+        Returns:
+            In hex: r, s, v with low s and v = 27 or 28 on secp256k1; R, S on ed25519. It has been
+            verified under that key. And the presignatures that are left.
+        """
+        if stored.curve == "secp256k1" and len(message) != MESSAGE_HASH_BYTES:
+            raise BadRequest(f"Invalid message: {MESSAGE_HASH_BYTES} bytes expected")
+        what = ToSign(SealedShare.parse(stored), message, path)
+        party = None if signer is None else next(i for i in MPC_NODES if ROLES[i] == signer)
+        deck = Deck(presignatures, what.sealed)
+        signature = await self._presigned(caller, party, what, deck, timing) if deck else None
+        if signature is None:
+            signature = await self._with(caller, party, what, timing)
+        return signature, deck.texts()
+
+    async def _presigned(
+        self, caller: Caller, signer: PartyId | None, what: ToSign, deck: Deck, timing: Timing
+    ) -> str | None:
+        """With the first presignature that is of use; None: there is none."""
+        while drawn := deck.draw(signer, await self._presigner.boots()):
+            made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
+            with suppress(Spent):
+                what.opened, signature = await made
+                if signature is not None:
+                    share = what.opened.share
+                    return _verified(share, what.message, signature, timing, what.path)
+        return None
+
+    async def _with(
+        self, caller: Caller, signer: PartyId | None, what: ToSign, timing: Timing
+    ) -> str:
+        """By the full protocol."""
+        if signer is not None:
+            return await self._signed(caller, signer, what, timing)
+        try:
+            return await self._signed(caller, OPERATOR, what, timing)
+        except ApiError as error:
+            # Who does not open its half is not done without.
+            opened = what.opened is not None or what.sealed.secret_store.whole
+            if not opened or not is_down(error, OPERATOR):
+                raise
+        return await self._signed(caller, INSTITUTION, what, timing)
+
+    async def _signed(self, caller: Caller, signer: PartyId, what: ToSign, timing: Timing) -> str:
+        """One attempt, with one MPC node."""
+        if what.opened is None and self._first_with_vault and what.sealed.fits:
+            begun = await self._early.begin(
+                caller, Asked(what.sealed, signer, what.message, what.path), timing
+            )
+            what.opened = begun.opened
+            signature = (await begun.result()).encode()
+            return _verified(begun.opened.share, what.message, signature, timing, what.path)
+        if what.opened is None:
+            what.opened = await self._vaults.opened_share(caller, what.sealed, signer, timing)
+        return await self.with_share(
+            caller, signer, what.opened, what.message, timing, path=what.path
+        )
+
+    async def with_share(
+        self,
+        caller: Caller,
+        signer: PartyId,
+        opened: OpenedShare,
+        message: bytes,
+        timing: Timing,
+        *,
+        path: Path = (),
+    ) -> str:
+        """With a share at hand."""
+        share = opened.share
+        if path:
+            child_key(share.record, path)
+        signers, epoch = (CLIENT, signer), share.record.epoch
+        key, user_id = share.auth_key(signer), caller.claims.user_id
+        self._suspensions.check(epoch)
+
+        async def attempt(nodes: Nodes) -> bytes:
+            """With a session and nonces of its own, as ``node.signing.early.Beginning`` has them."""
+            session = self._sessions.fresh_key()
+            session_id = session.session_id
+            try:
+                party = signing.signer(
+                    share, signers, message, path=path, session_id=session_id, rng=self._rng
+                )
+            except UsageError as error:
+                raise cannot_begin(error) from None
+            report = Report(self._suspensions, user_id, opened, session_id, self._rng)
+
+            async def begin(messages: Mail) -> Sequence[bytes]:
+                use = VaultUse.signing(
+                    epoch,
+                    user_id,
+                    nodes[signer].boot,
+                    signer=signer,
+                    session_id=session_id,
+                    message=message,
+                    first=hashes(messages),
+                    path=path,
+                )
+                proof = UseProof(use.boot, use.mac(key))
+                body = Sign(
+                    session_id, epoch, signer, message, messages, use.first, proof, path=path
+                )
+                begun = await self._gateway.sign(caller.token, body)
+                check_answer(share, signer, session_id, proof.mac, begun)
+                report.tag = begun.tag
+                return begun.messages
+
+            client: ClientParty[Any] = self._sessions.client(
+                caller, party, session, timing, suspend=report
+            )
+            async with client:
+                signature: bytes = (await client.run(begin, last_word=False)).encode()
+            return signature
+
+        signature = await self._vaults.of_present_boots(attempt)
+        return _verified(share, message, signature, timing, path)
+
+
+def _verified(share: KeyShare, message: bytes, signature: bytes, timing: Timing, path: Path) -> str:
+    """A signature in hex, if it is one."""
+    with timing.span("compute"):
+        if not signing.verifies(share.record, message, signature, path=path):
+            text = "MPC session ended with a signature that does not verify"
+            raise ApiError(500, text, Code.ABORTED)
+    return signature.hex()
