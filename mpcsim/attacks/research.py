@@ -39,12 +39,11 @@ from mpcsim.protocols.presign.presignature import Use
 F = TypeVar("F", bound=Callable[..., Any])
 
 COPIED = (
-    "mpcsim.crypto",
-    "mpcsim.crypto.mta",
-    "mpcsim.protocols",
-    "mpcsim.protocols.engine.channel",
-    "mpcsim.protocols.engine.echo",
-    "mpcsim.protocols.engine.transcript",
+    *(f"mpcsim.crypto.{name}" for name in ("bip32", "commitment", "schnorr", "zero_share")),
+    *("mpcsim.crypto.ot", "mpcsim.crypto.mta"),
+    *(f"mpcsim.protocols.engine.{name}" for name in ("channel", "echo", "transcript")),
+    *(f"mpcsim.protocols.{name}" for name in ("dkg", "ecdsa", "frost", "presign", "presigned")),
+    *("mpcsim.protocols.reshare", "mpcsim.protocols.signing"),
 )
 """Packages and modules whose functions a research build has copies of."""
 

@@ -26,6 +26,7 @@ from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
+from mpcsim.capacity.results import figures
 from mpcsim.capacity.results.record import Percentile
 from mpcsim.capacity.results.run import Overloaded, Run
 
@@ -55,6 +56,7 @@ __all__ = [
     "Workload",
     "capacity_point",
     "cheapest",
+    "figures",
     "load_curve",
     "sensitivity",
 ]

@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.demand import Demand, demand
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.arrivals import Users, drawn
@@ -21,6 +20,7 @@ from mpcsim.capacity.model.events import Reshares
 from mpcsim.capacity.model.limits import Limit
 from mpcsim.capacity.model.parts import EXACTNESSES, Exactness, Model
 from mpcsim.capacity.model.workload import OPERATIONS, Workload
+from mpcsim.capacity.recording import recorded
 from mpcsim.capacity.results.collecting import Collector
 from mpcsim.capacity.results.run import Run
 from mpcsim.capacity.simulation.driving import Chunk, Drive, Kept

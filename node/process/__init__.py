@@ -1,1 +1,1 @@
-"""What a REST node's process needs: settings, log lines, timing, workers, and the queue for Argon2id."""
+"""What a REST node's process needs: settings, log lines, timing, workers, Argon2id's queue."""

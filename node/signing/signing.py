@@ -168,7 +168,7 @@ class Signer:
         self._suspensions.check(epoch)
 
         async def attempt(nodes: Nodes) -> bytes:
-            """With a session and nonces of its own, as ``node.signing.early.Beginning`` has them."""
+            """With a session and nonces of its own, as ``early.Beginning`` has them."""
             session = self._sessions.fresh_key()
             session_id = session.session_id
             try:

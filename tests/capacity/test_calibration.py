@@ -13,10 +13,10 @@ from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.calibrating import calibrate
 from mpcsim.capacity.calibration.fitting import Observed, entries, solved, stages
 from mpcsim.capacity.calibration.measuring import measuring, metered
-from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.calibration.twin import Load, Pace, handled
 from mpcsim.capacity.model.costs import LATER, Stage
 from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.recording import recorded
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
 from mpcsim.sim.replay import MessageGraph, Packet, Step

@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 from mpcsim import Network
-from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.arrivals import Steady
@@ -21,6 +20,7 @@ from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import Client, Workload
 from mpcsim.capacity.real.loaded import Loaded, WrongAnswer
+from mpcsim.capacity.recording import recorded
 from mpcsim.capacity.simulation.driving import Accounts, Chunk, Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError

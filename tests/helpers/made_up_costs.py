@@ -4,11 +4,11 @@ from functools import cache
 
 import numpy as np
 
-from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.model.costs import Costs, Stage
 from mpcsim.capacity.model.operations import ANSWERED, ASKED
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import SIGN
+from mpcsim.capacity.recording import recorded
 
 TURN_MS = {"caller": 0.1, "node": 0.3, "gateway": 0.3, "operator": 0.2, "institution": 0.1}
 """Of event loops."""

@@ -27,12 +27,15 @@ SOURCES = (
         "mpcsim/service/mpc_node", "app attestations events node peer presignatures store", ".py"
     ),
     *_paths("mpcsim/service/mpc_node", "testimonies voting", ".py"),
+    *_paths("mpcsim/service/gateway", "gateway meeting", ".py"),
+    *_paths("mpcsim/service/gateway/sessions", "sessions sieve streaming waves", ".py"),
     *_paths(
-        "mpcsim/service/gateway", "gateway sessions meeting waves sieve streaming activation", ".py"
+        "mpcsim/service/gateway/activation", "activation attestations decision suspensions", ".py"
     ),
-    *_paths("mpcsim/service/gateway", "attestations decision suspensions", ".py"),
-    *_paths("node", "checks early presigning records sessions signing suspensions trust", ".py"),
-    *_paths("node", "vaults wallet", ".py"),
+    "node/checks.py",
+    *_paths("node/gateway", "records trust", ".py"),
+    *_paths("node/signing", "early presigning sessions signing suspensions vaults", ".py"),
+    "node/keys/wallet.py",
 )
 """Files and folders whose checks are accounted for."""
 
@@ -50,11 +53,9 @@ ROOMS = {
     "protocols": Room(("mpcsim/protocols",), 0.9),
     "vault": Room(("mpcsim/service/vault",), 0.9),
     "mpc_node": Room(("mpcsim/service/mpc_node",), 0.9),
-    "decisions": Room(
-        _paths("mpcsim/service/gateway", "activation decision suspensions sessions", ".py"), 0.9
-    ),
+    "decisions": Room(_paths("mpcsim/service/gateway", "activation sessions"), 0.9),
     "gateway": Room(("mpcsim/service/gateway",)),
-    "rpc": Room(_paths("mpcsim", "service/rpc strict_json errors")),
+    "rpc": Room(_paths("mpcsim", "service/rpc service/web strict_json errors")),
     "smart_account": Room(("mpcsim/service/smart_account",)),
     "service": Room(_paths("mpcsim", "service carrier")),
     "node": Room(("node/",)),
@@ -66,7 +67,8 @@ ROOMS = {
 """The first whose paths a file's path begins with is its room."""
 
 COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/course.py",
-            "mpcsim/sim/replay/kernels/fitted_course.py", "mpcsim/capacity/kernel/")  # fmt: skip
+            "mpcsim/sim/replay/kernels/fitted_course.py", "mpcsim/capacity/kernel/",
+            "mpcsim/capacity/simulation/stepping.py")  # fmt: skip
 """Compiled by numba: a mutant costs a minute of compiling, or hours when it is interpreted."""
 
 

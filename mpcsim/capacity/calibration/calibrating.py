@@ -34,12 +34,12 @@ from mpcsim.capacity.calibration.measuring import (
     metered,
 )
 from mpcsim.capacity.calibration.reading import Samples
-from mpcsim.capacity.calibration.recording import recorded
 from mpcsim.capacity.calibration.twin import Load, handled
 from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.operations import ANSWERED
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.capacity.model.workload import OPERATIONS
+from mpcsim.capacity.recording import recorded
 from mpcsim.errors import UsageError, unknown
 
 Tell = Callable[[str, float], None]

@@ -29,7 +29,9 @@ class Machines:
             drive: whose records they are; nobody else steps.
             asked: is told of each call that begins.
         """
-        from mpcsim.capacity.kernel import stepping  # here: it comes with half a second of numba
+        from mpcsim.capacity.simulation import (
+            stepping,  # here: it comes with half a second of numba
+        )
 
         self.kernel = stepping
         self._drive = drive

@@ -22,8 +22,8 @@ _ALONE: Final = Part(speed=math.inf)
 
 
 def threads(part: str, cores: int) -> int:
-    """Of each of a part's processes: asyncio's own pool, or both of the node's (``node.process.workers``,
-    ``node.process.argon2_queue``)."""
+    """Threads of each of a part's processes: asyncio's own pool, or both of the node's
+    (``node.process.workers``, ``node.process.argon2_queue``)."""
     return min(THREADS, cores + 1 + max(1, cores - 1) if part == "node" else cores + 4)
 
 

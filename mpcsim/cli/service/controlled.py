@@ -1,6 +1,6 @@
-"""``python -m mpcsim.cli.service.controlled gateway ...``, or ``mpc-node ...``: the same as a process that
-takes switches (``mpcsim.service.fault_injection``).
+"""``python -m mpcsim.cli.service.controlled gateway ...``, or ``mpc-node ...``.
 
+The same as a process that takes switches (``mpcsim.service.fault_injection``).
 ``mpcsim serve --control`` starts it, and says over its standard input what to switch.
 """
 

@@ -17,8 +17,8 @@ from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
-from mpcsim.service.gateway.api.limits import Rate
 from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
+from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway

@@ -5,7 +5,7 @@
 (``child``). ``app`` is the HTTP interface in front of it, ``client`` the other end of that.
 
 Nothing here is loaded where nobody asked for it, and no product code can be switched: a process
-that takes switches is another program (``mpcsim.cli.service.controlled``, ``node.controlled``), which puts
-them around the product: a clock that is given, a network that is there to be changed, a layer
-around the application.
+that takes switches is another program (``mpcsim.cli.service.controlled``, ``node.controlled``),
+which puts them around the product: a clock that is given, a network that is there to be changed, a
+layer around the application.
 """

@@ -35,7 +35,7 @@ from mpcsim.service.errors import (
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.activation.suspensions import Suspensions
-from mpcsim.service.gateway.api.limits import Limit
+from mpcsim.service.gateway.limits import Limit
 from mpcsim.service.gateway.links.links import Link, answered
 from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.gateway.registry import Registry

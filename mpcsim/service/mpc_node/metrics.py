@@ -32,7 +32,7 @@ class MpcNodeBooks(Collector):
         )
         for node in self._nodes:
             role = ROLES[node.me]
-            sessions.add_metric((role,), node.signing.sessions)
+            sessions.add_metric((role,), node.sessions)
             counts = {(state, held): n for state, held, n in node.store.counts()}
             for state in (PREPARED, VOTED, ACTIVE):
                 for held in (False, True):

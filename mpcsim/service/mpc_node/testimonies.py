@@ -12,8 +12,8 @@ has told, under its signature and about this node's present boot, what it knows 
   replaced since, as this node's own signature beside the other's proves, are not served any more.
 
 No share goes by this, and none comes into force. A node that lies may show both votes for an epoch
-of which it has signed the abort (``mpcsim.service.gateway.activation.decision``), and would have this one drop
-the share that is in force. What is not served is safe, and waits for a newer backup.
+of which it has signed the abort (``mpcsim.service.gateway.activation.decision``), and would have
+this one drop the share that is in force. What is not served is safe, and waits for a newer backup.
 
 Until then the node still says what it holds (``standing``, ``holdings``, ``testify``), takes what
 makes it stricter (``suspend``, ``hear``), and signs for, or acts on, what needs no memory, so that

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mpcsim.crypto.rng import Drbg, Rng, SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
+from mpcsim.service.gateway import limits
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.activation.suspensions import Suspensions
-from mpcsim.service.gateway.api import limits
 from mpcsim.service.gateway.api.app import create_app
 from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, embedded
 from mpcsim.service.gateway.api.token_keys import TokenKeys

@@ -14,8 +14,8 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
-from mpcsim.service.gateway.api.limits import Rate
 from mpcsim.service.gateway.api.smart_accounts import MakeService
+from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
@@ -62,7 +62,7 @@ class GatewayOptions:
     most_of_user: int = MOST_OF_USER
     """MPC verbs of one user that are answered at a time; more are refused (503)."""
     limit_guesses: Rate | None = None
-    """How often a user may try passwords (``mpcsim.service.gateway.api.limits``); None: no limit."""
+    """How often a user may try passwords (``gateway.api.limits``); None: no limit."""
     limit_recoveries: Rate | None = None
     """The same for recoveries of its keys."""
     limit_signatures: Rate | None = None

@@ -133,7 +133,8 @@ class MessageGraph:
         progress: Callable[[float], None] = lambda part: None,
     ) -> Distribution:
         """The samples that ``replay`` has, on all cores, and none of them kept: percentiles are
-        within 0.1 % of theirs (``mpcsim.sim.statistics.sketch``), and memory does not grow with the samples.
+        within 0.1 % of theirs (``mpcsim.sim.statistics.sketch``), and memory does not grow with the
+        samples.
 
         The result does not depend on how many processes work on it. By default there is one for
         each core; they are fresh ones, so a script needs ``if __name__ == "__main__":`` around the

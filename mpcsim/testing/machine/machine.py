@@ -123,7 +123,8 @@ def check_wallet_service(
             Hypothesis profile that is derandomised).
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
             run after every step.
-        waivers: what the service does otherwise on purpose, and why (``mpcsim.testing.backend.waivers``).
+        waivers: what the service does otherwise on purpose, and why
+        (``mpcsim.testing.backend.waivers``).
 
     Raises:
         BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.

@@ -7,8 +7,8 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
-from mpcsim.service.gateway.api import limits
-from mpcsim.service.gateway.api.limits import Limit, Rate
+from mpcsim.service.gateway import limits
+from mpcsim.service.gateway.limits import Limit, Rate
 from node.local import LocalService
 from node.process.settings import Settings
 from tests.helpers.gateway import Clock

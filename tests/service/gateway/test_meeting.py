@@ -145,10 +145,10 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     await client.post("sign", client.begin_sign(share)[1])
     await client.begin_recover("secp256k1")
     nodes = [gateway.links[party].node for party in MPC_NODES]
-    assert all(node.signing.sessions for node in nodes)
+    assert all(node.sessions for node in nodes)
     assert shares_of(gateway) != before
     await anew(gateway, Clock()).hold()
-    assert not any(node.signing.sessions or node._busy for node in nodes)
+    assert not any(node.sessions or node._busy for node in nodes)
     assert shares_of(gateway) == before
 
 

@@ -285,7 +285,7 @@ async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothin
     vote = other._voting.vote(made.key_id)
     reply = ask_node(gateway.links[node.me], "abort", user_id, End(abort, vote), abort.epoch)
     assert Ended.from_bytes(reply).signature is not None
-    assert node.signing.sessions == 0
+    assert node.sessions == 0
 
 
 # ---------------------------------------------------------------------- stores and files

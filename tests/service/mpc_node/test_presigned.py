@@ -83,7 +83,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     else:
         said = f"1 to {wire.MAX_BATCH} presignatures, and with a vault"
         await refused(client, "sign", body, 400, said)
-    assert node.signing.sessions == (how == "just as many as may be")
+    assert node.sessions == (how == "just as many as may be")
 
 
 def opening(

@@ -2,8 +2,8 @@
 
 Of every second session the client's check fails. What the attacker needs is that the user's key is
 used again after that: in as many sessions as Delta has bits, the operator knows Delta, and with it
-the client's share (``mpcsim.attacks.gallery.ot``). So whoever gets a *second* failed check out of one epoch
-has won.
+the client's share (``mpcsim.attacks.gallery.ot``). So whoever gets a *second* failed check out of
+one epoch has won.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ sessions one after the other for a few. Whoever has more tags and no share fills
 no more than these."""
 FULL_S: Final = 60.0
 """How long a key is refused, beyond that, for one that could not be taken: its client asks again
-before that (``node.signing.suspensions``), and by then some of the others have been seen through."""
+before that (``signing.suspensions``), and by then some of the others have been seen through."""
 
 
 class Suspensions:

@@ -93,7 +93,7 @@ class SmartAccounts:
 
 
 class _Endpoints:
-    """ASGI: the routes of ``mpcsim.service.smart_account.api.http``, imported at the first request."""
+    """ASGI: the routes of ``smart_account.api.http``, imported at the first request."""
 
     def __init__(self, accounts: SmartAccounts, authorize: Authorize) -> None:
         self._accounts = accounts
