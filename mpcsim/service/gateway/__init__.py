@@ -1,0 +1,1 @@
+"""The gateway: sessions, activation of keys, suspensions, and the registry, over links to both MPC nodes."""
