@@ -76,7 +76,7 @@ from node.gateway.gateway_client import GatewayClient
 from node.keys.wallet import Wallet
 from node.process.settings import Settings
 
-__all__ = ["LocalService"]
+__all__ = ["LocalService", "Settings", "create_app"]
 
 T = TypeVar("T")
 
