@@ -1,11 +1,15 @@
 """The page of an interface, as strangers may ask for it at any rate."""
 
 import asyncio
+import os
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 
 import httpx
 from starlette.applications import Starlette
 
-from mpcsim.service.web.api_page import DOCUMENT_PATH, page_routes
+from mpcsim.service.web.api_page import DOCUMENT_PATH, PAGE_PATH, page_routes
 
 
 def test_the_document_is_built_and_encoded_once():
@@ -34,3 +38,27 @@ def test_the_document_is_built_and_encoded_once():
     assert {answer.headers["content-type"] for answer in answers} == {"application/json"}
     assert Document.built == 1
     assert Document.encoded <= 1
+
+
+def test_a_part_of_the_page_holds_no_file_open_while_it_is_not_read():
+    """Only connections are counted; and a part is whole, whatever part of it is asked for."""
+    name = "swagger-ui.css"
+    file = Path(find_spec("fastapi_offline").origin).parent / "static" / name
+    said, opened = [], []
+
+    async def send(message):
+        said.append(message)
+        for number in range(256):
+            with suppress(OSError):
+                opened.append(os.path.samestat(os.fstat(number), file.stat()))
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "GET", "path": f"{PAGE_PATH}/{name}", "query_string": b""}
+    scope["headers"] = [(b"range", b"lines=1")]
+    asyncio.run(Starlette(routes=page_routes("any", dict))(scope, receive, send))
+    assert said[0]["status"] == 200
+    assert b"".join(message.get("body", b"") for message in said) == file.read_bytes()
+    assert opened
+    assert not any(opened)
