@@ -40,25 +40,35 @@ def test_the_document_is_built_and_encoded_once():
     assert Document.encoded <= 1
 
 
-def test_a_part_of_the_page_holds_no_file_open_while_it_is_not_read():
-    """Only connections are counted; and a part is whole, whatever part of it is asked for."""
+def test_a_part_of_the_page_that_is_not_read_holds_neither_files_nor_the_loop():
+    """Only connections are counted; one answer begins in a turn of the loop. And a part is whole,
+    whatever part of it is asked for."""
     name = "swagger-ui.css"
     file = Path(find_spec("fastapi_offline").origin).parent / "static" / name
-    said, opened = [], []
+    app = Starlette(routes=page_routes("any", dict))
+    scope = {"type": "http", "method": "GET", "path": f"{PAGE_PATH}/{name}", "query_string": b""}
+    scope["headers"] = [(b"range", b"lines=1")]
+    bodies, opened = [], []
+
+    async def turns():
+        while True:
+            bodies.append([])
+            await asyncio.sleep(0)
 
     async def send(message):
-        said.append(message)
+        assert message.get("status", 200) == 200
+        if body := message.get("body"):
+            bodies[-1].append(body)
         for number in range(256):
             with suppress(OSError):
                 opened.append(os.path.samestat(os.fstat(number), file.stat()))
 
-    async def receive():
-        await asyncio.Event().wait()
+    async def work():
+        counting = asyncio.create_task(turns())
+        await asyncio.gather(*[app(dict(scope), asyncio.Event().wait, send) for _ in range(5)])
+        counting.cancel()
 
-    scope = {"type": "http", "method": "GET", "path": f"{PAGE_PATH}/{name}", "query_string": b""}
-    scope["headers"] = [(b"range", b"lines=1")]
-    asyncio.run(Starlette(routes=page_routes("any", dict))(scope, receive, send))
-    assert said[0]["status"] == 200
-    assert b"".join(message.get("body", b"") for message in said) == file.read_bytes()
+    asyncio.run(work())
+    assert list(filter(None, bodies)) == [[file.read_bytes()]] * 5
     assert opened
     assert not any(opened)
