@@ -49,7 +49,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
-import anyio.to_thread
 import httpx
 import numpy as np
 from fastapi import FastAPI
@@ -223,9 +222,6 @@ class LocalService:
         clock, now = loop.time, time.time
         if isinstance(loop, VirtualLoop):
             now = lambda: VIRTUAL_START + loop.time()  # noqa: E731
-            # FileResponse (the documentation page's parts) reads in threads of anyio's.
-            limiter = anyio.to_thread.current_default_thread_limiter()
-            loop.also_busy = lambda: limiter.borrowed_tokens > 0
 
         def rng(of: str) -> Rng:
             return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")

@@ -25,7 +25,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, of_framework
 from mpcsim.service.web.http import media_type
 from mpcsim.service.web.places import TooManyOfUser, UserPlaces
-from mpcsim.strict_json import DuplicateMember
+from mpcsim.strict_json import MOST_VALUES, Unwanted
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.keys.wallet import Wallet
@@ -127,8 +127,8 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.parse(self._received)
-        except DuplicateMember as error:
+            return strict_json.parse(self._received, MOST_VALUES)
+        except Unwanted as error:
             raise HTTPException(400, f"The body {error}") from None
         except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None

@@ -125,8 +125,9 @@ NO_OBJECT = {
     "is not valid JSON": [
         *(b"{", b"{'curve': 1}", b'{"password": "a"} x', b'{"password": NaN}', b"\x00"),
         *(b'{"password": "\xff"}', b'{"password": "\\ud800"}', b'{"password": "\xed\xa0\x80"}'),
-        *('{"password": "a"}'.encode("utf-16"), b"[" * 100_000),
+        *('{"password": "a"}'.encode("utf-16"), b"[" * 999),
     ],
+    "has 1000 values or more": [b"[" * 100_000, b"[%b]" % (b"{}," * 50_000), b",,,," * 250],
     "has the member curve twice": [b'{"curve": "ed25519", "curve": "secp256k1"}'],
     "has a member twice": [
         b'{"x": [{"y z": 1, "y z": 1}]}',

@@ -59,7 +59,7 @@ def create_app(throw: Throw, token: str) -> App:
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
 
-    def refused(request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         return JSONResponse({"error": str(error)}, error.status)
 

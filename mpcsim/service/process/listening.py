@@ -37,8 +37,9 @@ from mpcsim.service.process.settings import seconds, setting, whole
 LOG = logging.getLogger(__name__)
 
 BACKLOG: Final = 2048
-OTHER_FILES: Final = 256
-"""What a server opens beside its connections: databases, links to other servers, libraries."""
+OTHER_FILES: Final = 256 + 2 * 512
+"""What a server opens beside its connections: databases, libraries, and connections of its own, of
+which a gateway may have as many as its transports allow to each of two MPC nodes."""
 MOST_DROPPED_BYTES: Final = 1 << 20
 """Bytes that a client may go on sending after it was refused; then the connection is cut."""
 EVENTS_A_TURN: Final = 64
@@ -598,13 +599,14 @@ def affordable(limits: ConnectionLimits) -> ConnectionLimits:
 
     Raises the process's own limit as far as the operating system lets it.
     """
-    wanted = limits.connections + OTHER_FILES
+    others = OTHER_FILES
+    wanted = limits.connections + others
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        wanted, others = hard, min(others, hard // 2)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    connections = max(1, wanted - OTHER_FILES)
+    connections = max(1, min(limits.connections, wanted - others))
     if connections < limits.connections:
         LOG.warning("MAX_CONNECTIONS is %d: no more than %d open files", connections, wanted)
     return replace(limits, connections=connections)

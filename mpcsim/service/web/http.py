@@ -154,19 +154,19 @@ def _declared(request: Request, limit: int) -> int | None:
     return int(declared)
 
 
-def http_error(request: Request, error: Exception) -> Response:
+async def http_error(request: Request, error: Exception) -> Response:
     """For what Starlette refuses."""
     assert isinstance(error, HTTPException)
     headers = of_framework(error.status_code).headers() | dict(error.headers or {})
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
-def gone(request: Request, error: Exception) -> Response:
+async def gone(request: Request, error: Exception) -> Response:
     """For a caller who does not wait for the answer."""
     return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
 
 
-def bug(request: Request, error: Exception) -> Response:
+async def bug(request: Request, error: Exception) -> Response:
     """For what nobody foresaw. Its message may quote anything, so it is not logged."""
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())

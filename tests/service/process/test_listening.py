@@ -17,17 +17,20 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.listening import (
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
+    OTHER_FILES,
     ConnectionLimits,
     Connections,
     Limit,
     options,
 )
 from mpcsim.service.process.settings import SettingsError, describe, read
+from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.run.realtime.clock import VirtualLoop
 from node.app import create_app
 from node.process.settings import Settings
@@ -479,8 +482,9 @@ for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     run = [sys.executable, "-c", program.format(hard=hard)]
     ended = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert ended.stdout.split() == ["1000", "1256", "244", "500", "1", "100"]
-    assert "MAX_CONNECTIONS is 244" in ended.stderr
+    assert ended.stdout.split() == ["1000", "2280", "250", "500", "50", "100"]
+    assert "MAX_CONNECTIONS is 250" in ended.stderr
+    assert len(MPC_NODES) * MAX_CONNECTIONS < OTHER_FILES  # the gateway's own, to MPC nodes
 
 
 # --- at sockets -----------------------------------------------------------------------------------

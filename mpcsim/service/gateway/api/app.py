@@ -416,7 +416,7 @@ def _basic(request: Request) -> tuple[str, str]:
 # ---------------------------------------------------------------------- errors
 
 
-def _refused(request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, NodeFailed):
@@ -426,13 +426,13 @@ def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse(document, error.status, error.headers())
 
 
-def _store_failed(request: Request, error: Exception) -> Response:
+async def _store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
     return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
 
 
-def _unauthorized(request: Request, error: Exception) -> Response:
+async def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):
         _note_another_gateways(request, error)
@@ -447,7 +447,7 @@ def _note_another_gateways(request: Request, error: UnknownSigningKey) -> None:
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
 
 
-def _unknown_credentials(request: Request, error: Exception) -> Response:
+async def _unknown_credentials(request: Request, error: Exception) -> Response:
     return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
 
 
