@@ -22,6 +22,7 @@ from mpcsim.carrier import Pieces
 from mpcsim.errors import MpcError
 from mpcsim.service.error_codes import HEADER, RETRY_AFTER
 from mpcsim.service.errors import INTERNAL_ERROR
+from mpcsim.service.process import request_id
 from mpcsim.service.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 from mpcsim.service.web import meter, request_ids
 
@@ -430,8 +431,8 @@ _IN_ASGI: Final = _LowerCase()
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity"}
-    if (request_id := request_ids.current()) is not None:
-        headers[request_ids.HEADER] = request_id
+    if (current := request_ids.current()) is not None:
+        headers[request_id.HEADER] = current
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     if body is not None:
