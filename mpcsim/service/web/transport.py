@@ -7,9 +7,13 @@ that never came is an error.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -54,14 +58,15 @@ class Reply:
     code: str | None = None
     """Of an error: its ``X-Error-Code`` header."""
     retry_after: str | None = None
-    """Its ``Retry-After`` header."""
+    """Its ``Retry-After`` header, in seconds also where that is a date."""
 
     @classmethod
     def of(cls, status: int, body: bytes, headers: Mapping[str, str]) -> Self:
         """With what is in its headers; of a success, nothing."""
         if status < 300:
             return cls(status, body)
-        return cls(status, body, headers.get(HEADER), headers.get(RETRY_AFTER))
+        after = _in_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
+        return cls(status, body, headers.get(HEADER), after)
 
     @property
     def reason(self) -> str:
@@ -406,6 +411,27 @@ class _Exchange:
         else:
             self.body += message.get("body", b"")
             self.complete = not message.get("more_body", False)
+
+
+def _in_seconds(after: str | None, date: str | None) -> str | None:
+    """Return a Retry-After header with a date (RFC 9110, 10.2.3) as seconds, any other as it is.
+
+    Args:
+        date: when the answer was made, by the clock of whoever has made it.
+    """
+    if (until := _read_date(after)) is None:
+        return after
+    made = _read_date(date)
+    return str(max(0, math.ceil(until - (time.time() if made is None else made))))
+
+
+def _read_date(text: str | None) -> float | None:
+    """Return the seconds since 1970 of an HTTP date in any of its forms (RFC 9110, 5.6.7)."""
+    try:
+        found = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
 
 
 _FAILURES: Final = (aiohttp.ClientError, OSError)
