@@ -40,6 +40,16 @@ class InternalError(MpcError):
     """A bug of this package, or an event of negligible probability."""
 
 
+def check_type(argument: str, value: object, kind: type) -> None:
+    """See that an argument is of its type: a bool is no number, a bytearray are no bytes.
+
+    Raises:
+        UsageError: it is of another; the value, which may be secret, is not shown.
+    """
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UsageError(f"{argument}: expected {kind.__name__}, not {type(value).__name__}")
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Text of a ``UsageError``: a name is unknown, which ones are near, and which there are."""
     names = {each.casefold(): each for each in known}

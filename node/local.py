@@ -496,6 +496,8 @@ class LocalService:
         asgi = self._gateway_asgi if of_gateway else self._nodes[node]
         found = await asgi.handle_async_request(request)
         content = b"".join([chunk async for chunk in found.aiter_raw()])
+        if request.method == "HEAD":
+            content = b""  # a server drops it (RFC 9110, 9.3.2)
         return httpx.Response(found.status_code, headers=found.headers, content=content)
 
     async def _timed(self, work: Coroutine[Any, Any, T]) -> T:

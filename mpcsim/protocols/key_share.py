@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
-from mpcsim.crypto.bip32 import ExtendedKey, Path, derive, extended_key
+from mpcsim.crypto.bip32 import ExtendedKey, Path, check_path, derive, extended_key
 from mpcsim.crypto.encoding import (
     BYTES32,
     POINT,
@@ -97,6 +97,7 @@ class PublicKeyRecord(Message):
         Raises:
             UsageError: as from ``extended``, and from ``derive``; never for the empty path.
         """
+        check_path(path)  # first: 1.0 would find what is remembered of 1
         if not path:
             return self.public_key, self.public_key.group.scalar(0)
         found = derive(self.extended(), path)

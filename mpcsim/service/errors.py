@@ -209,6 +209,12 @@ def unintelligible(party: PartyId) -> LinkFailed:
     return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
 
+def no_answer(party: PartyId, status: int) -> LinkFailed:
+    """For a status such as 204 where an answer is due."""
+    text = f"the {ROLES[party]}'s MPC node answered {status} where 200 is due"
+    return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
+
+
 def no_such_session() -> Refused:
     return Refused(GONE, "no such session, or it has expired")
 

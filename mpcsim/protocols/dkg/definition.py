@@ -33,7 +33,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.mta.schemes import scheme_name
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing, epoch_of
 from mpcsim.protocols.engine import Definition, Party, View
@@ -116,6 +116,7 @@ def check_threshold(threshold: int, parties: tuple[PartyId, ...]) -> None:
     Raises:
         UsageError: below 2 (one party alone could sign) or above n.
     """
+    check_type("threshold", threshold, int)
     if not 2 <= threshold <= len(parties):
         raise UsageError(
             f"threshold {threshold} of {len(parties)} parties; it must be between 2 and n"

@@ -35,7 +35,7 @@ from mpcsim.crypto.bip32 import Path, check_path
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
@@ -140,16 +140,23 @@ def setup(
     Raises:
         UsageError: a wrong hash length, or as from ``check_setup``.
     """
-    _check_hash(message_hash)
-    agreed = EcdsaSetup(share, party_ids(signers), message_hash, path)
+    check_type("share", share, KeyShare)
+    check_hash("message_hash", message_hash)
+    agreed = EcdsaSetup(share, party_ids(signers, "signers"), message_hash, path)
     check_setup(agreed, share.identifier)
     check_usable(agreed)
     return agreed
 
 
-def _check_hash(message_hash: bytes) -> None:
-    if len(message_hash) != 32:
-        raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
+def check_hash(argument: str, value: bytes) -> None:
+    """See that an argument has the form of a hash.
+
+    Raises:
+        UsageError: it is no 32 bytes.
+    """
+    check_type(argument, value, bytes)
+    if len(value) != 32:
+        raise UsageError(f"{argument.replace('_', ' ')} of {len(value)} bytes, expected 32")
 
 
 def early(
@@ -171,8 +178,9 @@ def early(
     Raises:
         UsageError: as from ``setup``, as far as it can be seen already.
     """
-    everyone = party_ids(signers)
-    _check_hash(message_hash)
+    check_hash("epoch", epoch)
+    everyone = party_ids(signers, "signers")
+    check_hash("message_hash", message_hash)
     said = context(epoch, everyone, message_hash, check_path(path))
     return Early(
         ECDSA,

@@ -38,6 +38,7 @@ from mpcsim.errors import (
     Reason,
     UsageError,
     Where,
+    check_type,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import seal, unseal
@@ -151,6 +152,8 @@ class Party(Generic[S, R]):
             UsageError: the session id has the wrong length, the set-up makes no sense, or ``me``
                 takes no part.
         """
+        check_type("me", me, int)
+        check_type("session_id", session_id, bytes)
         if len(session_id) != SESSION_ID_BYTES:
             raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
         self.definition = definition

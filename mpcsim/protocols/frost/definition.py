@@ -27,7 +27,7 @@ from dataclasses import replace
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.engine.early import Early, early_hedge
@@ -84,7 +84,8 @@ def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup
             share, this signer not among them, or a message that is too long.
     """
     _check_message(message)
-    agreed = FrostSetup(share, party_ids(signers), message)
+    check_type("share", share, KeyShare)
+    agreed = FrostSetup(share, party_ids(signers, "signers"), message)
     check_setup(agreed, share.identifier)
     return agreed
 
@@ -107,7 +108,9 @@ def early(
     Raises:
         UsageError: as from ``setup``, as far as it can be seen already.
     """
-    everyone = party_ids(signers)
+    for argument, value in (("epoch", epoch), ("session_id", session_id)):
+        check_type(argument, value, bytes)
+    everyone = party_ids(signers, "signers")
     _check_message(message)
     hedge = steps.early_hedge(auth_keys, session_id, everyone, message)
     said = context(epoch, everyone, message)
@@ -125,6 +128,7 @@ def early(
 
 
 def _check_message(message: bytes) -> None:
+    check_type("message", message, bytes)
     if len(message) > MAX_MESSAGE_BYTES:
         raise UsageError(f"message of {len(message)} bytes; at most {MAX_MESSAGE_BYTES}")
 

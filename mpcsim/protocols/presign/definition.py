@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.engine import Definition, Party
@@ -80,13 +80,15 @@ def setup(share: KeyShare, signers: tuple[int, ...], count: int) -> PresignSetup
         UsageError: wrong curve or count; too few, unknown or duplicate signers; this party not
             among them; multiplication state with one of them discarded.
     """
-    agreed = PresignSetup(share, party_ids(signers), count)
+    check_type("share", share, KeyShare)
+    agreed = PresignSetup(share, party_ids(signers, "signers"), count)
     check_setup(agreed, share.identifier)
     ecdsa.check_usable(agreed)
     return agreed
 
 
 def _check_count(count: int) -> None:
+    check_type("count", count, int)
     if not 1 <= count <= MAX_COUNT:
         raise UsageError(f"{count} presignatures; a session makes 1 to {MAX_COUNT}")
 
@@ -109,7 +111,8 @@ def early(
     Raises:
         UsageError: as from ``setup``, as far as it can be seen already.
     """
-    everyone = party_ids(signers)
+    ecdsa.check_hash("epoch", epoch)
+    everyone = party_ids(signers, "signers")
     _check_count(count)
     said = context(epoch, everyone, count)
     return Early(

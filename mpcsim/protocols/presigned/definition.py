@@ -58,9 +58,9 @@ from mpcsim.crypto.bip32 import Path
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId
-from mpcsim.protocols.ecdsa import EcdsaSignature
+from mpcsim.protocols.ecdsa import EcdsaSignature, check_hash
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare, check_signers
@@ -123,9 +123,11 @@ def setup(
             another epoch or holder; the one who finishes is none of its signers; a path that leads
             nowhere.
     """
-    for name, value in (("message hash", message_hash), ("rho", rho)):
-        if len(value) != 32:
-            raise UsageError(f"{name} of {len(value)} bytes, expected 32")
+    check_type("share", share, KeyShare)
+    check_type("presignature", presignature, Presignature)
+    check_type("finisher", finisher, int)
+    check_hash("message_hash", message_hash)
+    check_hash("rho", rho)
     agreed = PresignedSetup(share, presignature, PartyId(finisher), message_hash, rho, path)
     check_setup(agreed, share.identifier)
     presignature.check_unused()

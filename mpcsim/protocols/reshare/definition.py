@@ -45,7 +45,7 @@ from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.rng import Rng
-from mpcsim.errors import InternalError, Reason, UsageError, check
+from mpcsim.errors import InternalError, Reason, UsageError, check, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
 from mpcsim.protocols.dkg.rounds import Dealing
@@ -192,13 +192,15 @@ def setup(
         UsageError: too few or unknown dealers, duplicates, a bad threshold, a share of another
             key or epoch.
     """
-    dealer_ids = party_ids(dealers)
-    receiver_ids = party_ids(record.holders if receivers is None else receivers)
+    check_type("record", record, PublicKeyRecord)
+    dealer_ids = party_ids(dealers, "dealers")
+    receiver_ids = party_ids(record.holders if receivers is None else receivers, "receivers")
     if problem := quorum_problem(record, dealer_ids):
         raise UsageError(problem)
     t = record.threshold if threshold is None else threshold
     check_threshold(t, receiver_ids)
     if share is not None:
+        check_type("share", share, KeyShare)
         if share.record != record:
             raise UsageError("the share is of another key or epoch than the record")
         if share.identifier not in dealer_ids:

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from mpcsim.ids import MPC_NODES
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.web.logs import JsonLines, TextLines
-from mpcsim.service.web.request_ids import HEADER
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
 

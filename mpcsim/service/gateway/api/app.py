@@ -52,7 +52,15 @@ from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSig
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
 from mpcsim.service.web.entries import Book, note
-from mpcsim.service.web.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
+from mpcsim.service.web.http import (
+    HANDLERS,
+    App,
+    Incoming,
+    Outgoing,
+    check_coding,
+    media_type,
+    read_body,
+)
 from mpcsim.service.web.idempotency import MEANT_BY, Name
 from mpcsim.service.web.places import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import in_thread
@@ -103,7 +111,7 @@ def create_app(
         Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
-        *extra_routes(api.authenticate),
+        *extra_routes(api.admit),
         *page_routes(TITLE, partial(_document, gateway.verbs)),
     ]
 
@@ -155,6 +163,12 @@ class _Api:
         """
         claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
         note(user_id=claims.user_id)
+        return claims
+
+    def admit(self, request: Request) -> Claims:
+        """Authenticate a request whose body others read; raises, too, as ``check_coding``."""
+        claims = self.authenticate(request)
+        check_coding(request)
         return claims
 
     # ------------------------------------------------------------------ users and tokens
@@ -394,11 +408,19 @@ def _check_binary(request: Request) -> None:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    """Fields of a URL-encoded form; none if it is something else."""
+    """Fields of a URL-encoded form; none if it is something else.
+
+    Raises:
+        Refused: there is one more than once.
+    """
     try:
-        return dict(parse_qsl(body.decode()))
+        fields = parse_qsl(body.decode(), keep_blank_values=True)
     except ValueError:
         return {}
+    form = dict(fields)
+    if len(form) != len(fields):
+        raise Refused(BAD_REQUEST, "the body has a field more than once")
+    return form
 
 
 def _basic(request: Request) -> tuple[str, str]:
