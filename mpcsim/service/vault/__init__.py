@@ -74,12 +74,12 @@ An active gateway
     through it is good for that reply key, message and first message alone. It can refuse, and it
     can pass the same request on twice, to the same reply key. What else it can do is not the
     vault's to prevent. It issues the tokens, so it can have any key recovered under a password of
-    its own, which shows: the user's share stops working. (With ``signer`` it goes on working at an
-    MPC node that has voted for the new shares and is not told that they are in force; its log has
-    the recovery begun.) And where the node that serves the caller has not been told the MPC nodes'
-    identities, it takes them from the gateway: one that lies about them while a key is made or
-    recovered is in the MPC nodes' place from then on. It cannot make a vault open to a wrong
-    result.
+    its own, which shows: the user's share stops working. (With ``signer`` it goes on working for an
+    hour at an MPC node that has voted for the new shares and is not told that they are in force;
+    its log has the recovery begun.) And where the node that serves the caller has not been told the
+    MPC nodes' identities, it takes them from the gateway: one that lies about them while a key is
+    made or recovered is in the MPC nodes' place from then on. It cannot make a vault open to a
+    wrong result.
 An active gateway and the database
     The share: with the store it makes proofs for a reply key of its own. Then it can sign, and try
     passwords.
