@@ -19,7 +19,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from mpcsim.crypto.encoding import (
     NO_CONTEXT,
-    WIRE_VERSION,
+    STORED_VERSION,
     Message,
     Reader,
     Text,
@@ -328,7 +328,7 @@ class Party(Generic[S, R]):
         """
         setup = self.setup.encode(NO_CONTEXT)
         parts = [
-            bytes([WIRE_VERSION, self.definition.number, self._started, self._refused()]),
+            bytes([STORED_VERSION, self.definition.number, self._started, self._refused()]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self._seed,
@@ -370,7 +370,7 @@ class Party(Generic[S, R]):
             raise InvalidEncoding("checksum differs: the snapshot is damaged")
         reader = Reader(content)
         version, number, started, refused = reader.take(4)
-        if version != WIRE_VERSION or number != definition.number or max(started, refused) > 1:
+        if version != STORED_VERSION or number != definition.number or max(started, refused) > 1:
             raise InvalidEncoding("not a snapshot of this protocol and version")
         me = reader.number(2)
         session_id = reader.take(SESSION_ID_BYTES)
