@@ -115,6 +115,11 @@ class Definition(Generic[S, R]):
     must not change what the session is about: the first round's nonces would serve twice. Raises
     UsageError if it needs a share and gets none, or another."""
 
+    identified: str = ""
+    """Role of those who prove in the session who they are, to peers with whom they share no secret
+    from the start. Whoever else seals with a secret that the session has made may be the transport,
+    which has played the peer from its first message on."""
+
     largest: int = USUAL_ENVELOPE_BYTES
     """Bytes of the largest envelope that a party takes."""
 

@@ -181,6 +181,7 @@ class Party(Generic[S, R]):
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
         """Of each kind: from whom it comes to this party."""
         self._initial_secrets = definition.pair_secrets(setup)
+        self._identified = {*self._initial_secrets, *self._roles.get(definition.identified, ())}
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
@@ -711,7 +712,7 @@ class Party(Generic[S, R]):
             about - {self.me},
             failed.detail,
             evidence + tuple(each for each in failed.evidence if each.sender in named),
-            unsealed=not culprits <= self._authenticated,
+            unsealed=not culprits <= self._authenticated & self._identified,
             prepared=self.phase is Phase.PREPARED,
             reported_by=failed.reported_by,
         )
