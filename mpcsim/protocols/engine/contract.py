@@ -105,7 +105,9 @@ class Definition(Generic[S, R]):
     """Secrets and context that all randomness of a session depends on, beside its seed and id: a
     long-lived secret of the share, if there is one, and what the session is about. Should a
     generator repeat itself (a cloned machine), sessions about something else draw independent
-    secrets all the same, as RFC 9591, 4.1 and RFC 6979, 3.6 have it."""
+    secrets all the same, as RFC 9591, 4.1 and RFC 6979, 3.6 have it. Not in it: what peers have
+    said, even if their first messages are there when the session begins. RFC 9591 hedges with the
+    secret alone, DKLs23 with nothing; and of two sessions of one name an MPC node begins one."""
     early_secrets: Callable[[S], Mapping[PartyId, bytes]] = lambda setup: {}
     """Secrets with which peers may have sealed their first message before they had their shares
     (``early``). Others may have such a secret who have no share: nobody is named for what it
