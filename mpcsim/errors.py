@@ -83,7 +83,7 @@ class Blame(Enum):
     )
     PRIVATE = "only the accuser can check it: it depends on the accuser's secrets"
     TRANSPORT = (
-        "rests on the transport's word for who sent a message that was not sealed end to end"
+        "rests on the transport's word for who is who: accuser and culprit had no secret before"
     )
     NOBODY = "the check cannot tell who deviated"
 
@@ -280,7 +280,7 @@ class Aborted:
 
     @property
     def consequence(self) -> Consequence:
-        """What to do; never a ban for a message that was not sealed end to end."""
+        """What to do; never a ban on the transport's word."""
         if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
             return Consequence.RETRY
         return self.reason.consequence

@@ -166,6 +166,7 @@ RESHARE: Definition[ReshareSetup, KeyShare | None] = Definition(
         j: secret for j in setup.dealers if (secret := setup.old_pair_secret(j))
     },
     check=check_setup,
+    identified="dealers",
 )
 
 
