@@ -1,0 +1,6 @@
+"""One MPC node of the wallet service: a share of every key, and no belief in the gateway.
+
+``node`` (start here), ``verbs/`` (what it may be asked), ``sessions/``, ``shares``,
+``presignatures``, ``store/`` and ``events`` (on disk), ``agreement/`` and ``peer`` (with the other
+MPC node), ``boot``, ``identity``, ``context``; around it ``app`` (HTTP) and ``metrics``.
+"""

@@ -29,8 +29,8 @@ By whom (the vault policy; a byte in the store says which): ``both`` is as said 
 ``signer`` there are no halves: the whole is sealed to each MPC node separately, and the one that
 signs opens it alone, so that signing goes on while the other is away. Nobody then asks the other
 whether the key is suspended. The one that signs demands its signed list of suspended keys instead,
-an hour old at most (``mpcsim.service.mpc_node.attestations``): so signing goes on for an hour, and
-so long a suspension that only the other knows of may be late.
+an hour old at most (``mpcsim.service.mpc_node.agreement.attestations``): so signing goes on for an
+hour, and so long a suspension that only the other knows of may be late.
 
 Presignatures (``presignatures``) are sealed under the share's key, each with a header in the clear
 that is its associated data: which one it is, of which epoch, with which signer, made under which
