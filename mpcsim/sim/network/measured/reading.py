@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.measured import curl, har, iperf3, matrix, mtr, pairs, ping, syn
+from mpcsim.sim.network.measured import (
+    curl,
+    fping,
+    har,
+    iperf3,
+    matrix,
+    mtr,
+    pairs,
+    ping,
+    syn,
+    windows_ping,
+)
 from mpcsim.sim.network.measured.series import Series
 
 __all__ = ["FORMATS", "Reading", "read"]
@@ -26,6 +37,8 @@ FORMATS: Final[Mapping[str, _Format]] = {
     "hping3": _Format(syn.recognises_hping3, syn.read_hping3),
     "tcpping": _Format(syn.recognises_tcpping, syn.read_tcpping),
     "ping": _Format(ping.recognises, ping.read),
+    "windows-ping": _Format(windows_ping.recognises, windows_ping.read),
+    "fping": _Format(fping.recognises, fping.read),
     "curl": _Format(curl.recognises, curl.read),
     "matrix": _Format(matrix.recognises, matrix.read),
     "csv": _Format(pairs.recognises, pairs.read),

@@ -30,7 +30,7 @@ def refusal(path: Path, **how: str) -> str:
     [
         ("", " is empty"),
         ("hello\nworld\n", " is in no format that is known (har, iperf3"),
-        ("Reply from 192.0.2.1: bytes=32 time=14ms TTL=57\n", "Programs must speak English"),
+        ("host,colour\nx,red\n", "a CSV file has headings"),
         ("rtt_ms\n20\nx\n", ", line 3: 'x' is not a number (read as CSV of round trips, 1 round"),
         ("rtt_ms\n20\n-1\n", ", line 3: a round trip of -1 ms cannot be"),
         ("rtt_ms\n20\ninf\n", ", line 3: a round trip of inf ms cannot be"),
