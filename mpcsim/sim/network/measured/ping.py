@@ -116,9 +116,8 @@ def _program(text: str) -> str:
         return "Solaris"
     if re.search(r"bytes from \S+: seq=\d", text):
         return "BusyBox"
-    if re.search(
-        r"\): \d+ data bytes|^PING6\(|Request timeout|packets received", text, re.MULTILINE
-    ):
+    of_bsd = r"\): \d+ data bytes|^PING6\(|Request timeout|packets received"
+    if re.search(of_bsd, text, re.MULTILINE):
         return "BSD, macOS"
     return "Linux"
 
@@ -137,10 +136,8 @@ def _bare(host: str) -> str:
 
 def _time(rest: str) -> re.Match[str] | None:
     """Return the time in what follows the sequence number: the last ``word=number unit``."""
-    found = None
-    for found in _TIME.finditer(rest):
-        pass
-    return found
+    found = list(_TIME.finditer(rest))
+    return found[-1] if found else None
 
 
 def _ms(found: re.Match[str], runs: ProbeRuns, number: int) -> float:

@@ -14,7 +14,7 @@ the file; ``ProbeRuns.series`` divides it into runs and makes one ``Series`` a h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -300,51 +300,58 @@ def _holes(lost: Sequence[int]) -> str:
     return f"{counted(len(lost), 'probe')} without an answer{where}: lost"
 
 
+class _Numbers:
+    """Sequence numbers of the run that is being read."""
+
+    def __init__(self) -> None:
+        self.answered: set[int] = set()
+        self.silent: set[int] = set()
+        self.top = -1
+        self.turn = 0
+
+    def number(self, seq: int) -> int:
+        """Return the number as it goes on above 65535."""
+        behind = self.top - (seq + self.turn) > 0x8000
+        if behind and self.top % 0x10000 > 0x10000 - NEAR and seq < NEAR:
+            self.turn += 0x10000
+        return seq + self.turn
+
+    def add(self, seq: int, is_answered: bool) -> None:
+        """Note the number."""
+        (self.answered if is_answered else self.silent).add(seq)
+        self.top = max(self.top, seq)
+
+    def begins_anew(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
+        """Return whether this number is the first of another run."""
+        if seq in self.answered:
+            return seq < self.top or (is_answered and len(self.answered) == 1)
+        if seq >= self.top:
+            return False
+        if seq in self.silent:
+            return not is_answered and self.top - seq > 3
+        # Late, or of a new run? At most so many others come before numbers rise above the last.
+        others = [each for each in later[: self.top - seq + 1] if not each.is_duplicate]
+        for each in others:
+            number = each.seq or 0
+            if number > self.top:
+                return False
+            if number in self.answered and each.ms is not None:
+                return True
+        return len(others) >= 2
+
+
 def _divided(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
     """Yield the replies of each run, with numbers that go on above 65535."""
     part: list[Reply] = []
-    answered: set[int] = set()
-    silent: set[int] = set()
-    top, turn = -1, 0
+    numbers = _Numbers()
     for at, each in enumerate(replies):
-        seq = (each.seq or 0) + turn
-        if top - seq > 0x8000 and top % 0x10000 > 0x10000 - NEAR and (each.seq or 0) < NEAR:
-            turn += 0x10000
-            seq += 0x10000
-        if not each.is_duplicate and _begins_anew(each, seq, top, answered, silent, replies, at):
+        is_answered = each.ms is not None
+        seq = numbers.number(each.seq or 0)
+        later = replies[at + 1 : at + 2 + max(numbers.top - seq, 0)]
+        if not each.is_duplicate and numbers.begins_anew(seq, is_answered, later):
             yield part
-            part, answered, silent = [], set(), set()
-            top, turn, seq = -1, 0, each.seq or 0
+            part, numbers = [], _Numbers()
+            seq = each.seq or 0
         part.append(each._replace(seq=seq))
-        (silent if each.ms is None else answered).add(seq)
-        top = max(top, seq)
+        numbers.add(seq, is_answered)
     yield part
-
-
-def _begins_anew(
-    each: Reply,
-    seq: int,
-    top: int,
-    answered: set[int],
-    silent: set[int],
-    replies: Sequence[Reply],
-    at: int,
-) -> bool:
-    if seq in answered:
-        return seq < top or (each.ms is not None and len(answered) == 1)
-    if seq >= top:
-        return False
-    if each.ms is None and seq in silent:
-        return top - seq > 3
-    if seq in silent:
-        return False
-    # Late, or of a new run? At most so many others can come before the numbers rise above the last.
-    is_known: Callable[[int], bool] = answered.__contains__
-    later = [e for e in replies[at + 1 : at + 2 + top - seq] if not e.is_duplicate]
-    for other in later:
-        number = other.seq or 0
-        if number > top:
-            return False
-        if is_known(number) and other.ms is not None:
-            return True
-    return len(later) >= 2
