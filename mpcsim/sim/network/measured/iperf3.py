@@ -7,8 +7,8 @@ trip at the interval's end) and ``retransmits``; ``end.sum_received`` and ``end.
 ``sum_sent_bidir_reverse`` and ``sum_received_bidir_reverse`` are the server's, which up to 3.10 had
 the same names once more. ``--get-server-output`` puts the server's report in
 ``server_output_json``: with ``--reverse`` its intervals are the sender's. ``--json-stream`` writes
-an event a line instead of one document (``iperf3_stream``). A file may hold several reports, and lines
-of text before the first.
+an event a line instead of one document (``iperf3_stream``). A file may hold several reports, and
+lines of text before the first.
 
 TCP's own round trips, under load: a queue that the test itself fills is in them.
 
@@ -179,7 +179,10 @@ def _test(report: Node) -> Test:
     if reverse and not bidirectional:
         there, back = None, there
     elif bidirectional:
-        back = other
+        # Of doubled names the first are of what the report's own side sends.
+        by_other = start.get("accepted_connection") is not None
+        swapped = by_other and not end.every("sum_received_bidir_reverse")
+        there, back = (other, there) if swapped else (there, other)
     sums = end.every("sum_sent")
     bytes_sent = _total(sums[0], "bytes") if sums else 0.0
     if not bytes_sent:
