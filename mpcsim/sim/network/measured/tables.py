@@ -1,0 +1,155 @@
+"""Tables in a text: CSV, Markdown and JSON, as rows of cells that know their line.
+
+- CSV: commas, semicolons, tabs; Excel's ``sep=;`` line; ``#`` comments; a separator at the end of
+  each line. Cells with decimal commas want semicolons, tabs, or quotes.
+- Markdown: ``| a | b |``, with a line of dashes under the headings.
+- JSON: an object of objects (a matrix), or a list of objects with the same members (rows); either
+  may be the only such value of an object around it (``{"data": {...}}``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.measured import located
+from mpcsim.sim.network.measured.located import Entry, Node
+
+JSON: Final = "json"
+_DASHES: Final = re.compile(r"\s*\|?(\s*:?-+:?\s*\|)+\s*(:?-+:?)?\s*")
+_DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+\s*")
+
+
+class Row(NamedTuple):
+    """A line of a table that is not empty."""
+
+    line: int
+    cells: Sequence[str]
+
+
+class Table(NamedTuple):
+    """Rows, and what parts their cells."""
+
+    rows: list[Row]
+    separator: str
+    """Of CSV; ``|``: Markdown; ``json``."""
+    name: str
+    """In words."""
+
+
+def parse(text: str) -> Table:
+    """Return the table in a text.
+
+    Raises:
+        UsageError: there is none: names the line.
+    """
+    lines = text.splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith(("{", "[")):
+        return Table(_of_json(text), JSON, "JSON")
+    if first.startswith("|") or any(map(_DASHES.fullmatch, lines[:50])):
+        found = [Row(at, _markdown(line)) for at, line in enumerate(lines, 1) if "|" in line]
+        rows = [row for row in found if not _DASHES.fullmatch(lines[row.line - 1])]
+        return Table(_trimmed(rows), "|", "Markdown")
+    separator = _separator(lines)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    return Table(_trimmed(list(_csv(reader))), separator, "CSV")
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """Return what parts the cells: what the first line has most of, or else the second."""
+    used = [line for line in lines if line.strip() and not line.startswith("#")]
+    if used and (found := re.fullmatch(r"\s*sep=(.)\s*", used[0])):
+        return found[1]
+    for line in used[:2]:
+        most = max(";\t,", key=line.count)
+        if most != "," and line.count(most):
+            return most
+        if line.count(",") and (line is used[0] or not _DECIMAL_COMMA.fullmatch(line)):
+            return ","
+    return ";"  # one column: a comma in it is a decimal one
+
+
+def _csv(reader: Iterator[list[str]]) -> Iterator[Row]:
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            line = getattr(reader, "line_num", 0)
+            raise UsageError(f"line {line}: not CSV: {error}") from None
+        plain = any(map(str.strip, cells)) and not cells[0].startswith("#")
+        if plain and not (len(cells) <= 2 and re.fullmatch(r"\s*sep=.?\s*", cells[0])):
+            yield Row(getattr(reader, "line_num", 0), [cell.strip() for cell in cells])
+
+
+def _markdown(line: str) -> list[str]:
+    cells = [cell.strip().strip("`*") for cell in re.split(r"(?<!\\)\|", line.strip())]
+    return cells[line.strip().startswith("|") : len(cells) - line.strip().endswith("|")]
+
+
+def _trimmed(rows: list[Row]) -> list[Row]:
+    """Take away columns at the end that are empty in every row: a separator stands there."""
+    width = max((len(row.cells) for row in rows), default=0)
+    while width > 1 and all(len(row.cells) < width or not row.cells[width - 1] for row in rows):
+        width -= 1
+    return [Row(row.line, row.cells[:width]) for row in rows]
+
+
+def _of_json(text: str) -> list[Row]:
+    try:
+        node = located.parse(text, "")
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix(", ")) from None
+    value = _inner(node.value)
+    if isinstance(value, list) and value and all(isinstance(each, Entry) for each in value):
+        names = list(dict.fromkeys(name for each in value for name in each))
+        rows = [Row(each.line, [_text(each.get(name)) for name in names]) for each in value]
+        return [Row(value[0].line, names), *rows]
+    if _is_matrix(value):
+        columns = list(dict.fromkeys(name for row in value.values() for name in row))
+        rows = [
+            Row(row.line, [name, *(_text(row.get(column)) for column in columns)])
+            for name, row in value.items()
+        ]
+        return [Row(value.line, ["", *columns]), *rows]
+    raise UsageError(
+        f"line {Node(value, '').line}: neither an object of objects (a matrix) nor a list of "
+        "objects (rows)"
+    )
+
+
+def _inner(value: Any) -> Any:
+    """Return the only table of an object: ``{"data": [...], "unit": "ms"}``."""
+    if isinstance(value, Entry) and not _is_matrix(value):
+        tables = [each for each in value.values() if _is_matrix(each) or _is_rows(each)]
+        return tables[0] if len(tables) == 1 else value
+    return value
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(e, Entry) for e in value)
+
+
+def _is_matrix(value: Any) -> bool:
+    return (
+        isinstance(value, Entry)
+        and bool(value)
+        and all(isinstance(row, Entry) and row and not _has_tables(row) for row in value.values())
+    )
+
+
+def _has_tables(row: Entry) -> bool:
+    return any(isinstance(cell, dict | list) for cell in row.values())
+
+
+def _text(cell: Any) -> str:
+    """Return a JSON value as a cell has it."""
+    if cell is None:
+        return ""
+    return cell.strip() if isinstance(cell, str) else json.dumps(cell)
