@@ -11,7 +11,7 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.network.measured.columns import UNITS, WORDS
 
 _NOTHING: Final = """
-    * - -- ? ??? x timeout lost loss nan none null na n/a n.a. failed fail error unreachable dropped
+    * - -- ? ??? timeout lost loss nan none null na n/a n.a. failed fail error unreachable dropped
     timedout noresponse noanswer requesttimedout requesttimeout
 """
 LOST: Final = frozenset((*_NOTHING.split(), ""))

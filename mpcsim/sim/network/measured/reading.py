@@ -198,13 +198,17 @@ def _text(path: str | Path) -> str:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
-    if data[:2] == b"\xff\xfe":
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace")  # PowerShell's redirection
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        # cmd.exe writes in the code page of its language; ping's lines are known by their form.
+        text = data.decode("cp850")
+        if windows_ping.recognises(text):
+            return text
         line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: not text in UTF-8") from None
+        raise UsageError(f"{path}, line {line}: not text in UTF-8: save it as UTF-8") from None
     if "\0" in text:
         raise UsageError(f"{path}: not text")
     return text

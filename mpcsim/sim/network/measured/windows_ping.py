@@ -30,12 +30,12 @@ _ADDRESS: Final = (
     r"(?P<host>\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F]*:[0-9a-fA-F:.]*[0-9a-fA-F:](?:%\w+)?)"
 )
 _HEAD: Final = re.compile(
-    rf"\s*(?P<words>\S.*?)\[?(?<![\w.:]){_ADDRESS}\]?(?!\S*=)[^=<\d]*\d+ ?[^=<\d]*[:：]\s*$"
+    rf"\s*(?P<words>\S.*?)\[?(?<![\w.:]){_ADDRESS}\]?(?=\s)[^=<\d]*\d+ ?[^=<\d]*[:：]\s*$"
 )
 _REPLY: Final = re.compile(
     rf"(?P<words>[^\d=<]*?)(?<![\w.:]){_ADDRESS}(?P<more>[^=<\d]*?) ?[:：] ?"
     r"(?:[^=<>:\d]+ ?= ?\d+ +)?(?P<word>[^=<>:\d]+?) ?(?P<sign>[=<]) ?(?P<ms>\d+) ?"
-    r"(?P<unit>[^\W\d]{0,4})\.?"
+    r"(?P<unit>[^\W\d]*)\.?"
     r"(?: +TTL ?[=:] ?\d+)?\s*$"
 )
 _ERROR: Final = re.compile(rf"[^\d=<]*?(?<![\w.:]){_ADDRESS}[^=<\d]*[:：] ?[^\d=<:]+$")
@@ -44,6 +44,8 @@ _TIMES: Final = re.compile(
     r"[^=]*= *(\d+) ?\w*[^=\d]+= *(\d+) ?\w*[^=\d]+= *(\d+) ?[^\W\d]{1,4}\s*$"
 )
 BELOW_ONE_MS: Final = 0.5
+UNITS: Final = ("", "m", "ms", "msec", "мс", "мсек", "毫秒", "ミリ秒", "밀리초")
+"""Milliseconds, as translations have them."""
 
 
 def recognises(text: str) -> bool:
@@ -76,8 +78,10 @@ def read(text: str, path: str) -> list[Series]:
             if run is None or ended or found["host"] != address:
                 run, ended, errors = runs.begin(found["host"], number), False, 0
             address = found["host"]
-            if (found["unit"] or "ms")[0].lower() in "sс秒" and found["unit"] not in ("ms", "мс"):
-                raise runs.wrong(number, f"{line.strip()!r}: {found['unit']} is not milliseconds")
+            if found["unit"].lower() not in UNITS:
+                raise runs.wrong(
+                    number, f"{line.strip()!r}: {found['unit']!r} is no word for milliseconds"
+                )
             ms = float(found["ms"])
             if found["sign"] == "<":
                 below[run.line] = below.get(run.line, 0) + 1
