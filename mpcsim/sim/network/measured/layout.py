@@ -40,7 +40,7 @@ _STATISTICS: Final[dict[str, set[str]]] = {
 _OTHER_STATISTICS: Final = {"median", "p", "pct", "percentile", "quantile", "var", "variance"}
 _COUNTS: Final[dict[str, set[str]]] = {
     "sent": {"sent", "snt", "transmitted", "xmt", "probes", "packets"},
-    "received": {"received", "rcv", "recv", "replies", "answers"},
+    "received": {"received", "rcv", "rcvd", "recv", "replies", "answers"},
 }
 _NO_TIME: Final = {"count", "loss", "lost", "id", "seq", "icmp", "size", "bytes", "ttl", "port"} | {
     *("jitter", "rate", "mbit", "mbps", "throughput", "bandwidth", "cpu", "load", "mem", "n"),
@@ -111,7 +111,7 @@ def choose(table: Table, path: str, column: str | None) -> Layout:
         UsageError: no or several columns may be the round trips, or several the ends: names them.
     """
     first = table.rows[0].cells
-    if all(number(cell, ".") or number(cell, ",") for cell in first if cell):
+    if any(number(cell, ".") or number(cell, ",") for cell in first):
         if len(first) > 1:
             raise UsageError(
                 f"{path}, line {table.rows[0].line}: {len(first)} columns without headings: which "

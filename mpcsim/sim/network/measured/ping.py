@@ -97,6 +97,8 @@ def read(text: str, path: str) -> list[Series]:
         elif ended and run is not None and (found := _SENT.match(line)) is not None:
             run.sent, run.received = int(found["sent"]), int(found["got"])
         elif run is not None and (found := _STATISTICS.match(line)) is not None:
+            if run.sent is None and not run.replies:
+                raise runs.wrong(number, f"{line.strip()!r} without a count of probes above it")
             run.summary, run.summary_line = _summary(found), number
             ended = True
         elif (found := _NONE.match(line) or _REFUSED.match(line)) is not None:

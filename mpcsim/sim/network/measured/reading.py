@@ -19,6 +19,7 @@ from mpcsim.sim.network.measured import (
     matrix,
     mtr,
     mtr_text,
+    other_programs,
     pairs,
     ping,
     syn,
@@ -56,6 +57,8 @@ FORMATS: Final[Mapping[str, _Format]] = {
 PAIRS_SHOWN: Final = 10
 SHOWN: Final = 60
 """Letters of a line in an error."""
+REMEDY_SAID: Final = re.compile(r"curl -w|--mbit|rtt_ms|run |measure |write |leave |save ")
+"""Errors with such words say themselves what to do."""
 _AS_PRINTED: Final = "Give the file as the program printed it, from its first line on"
 REMEDIES: Final[Mapping[str, str]] = {
     "har": "Or time the connections with curl -w '%{json}\\n'",
@@ -171,7 +174,7 @@ def read(
         error = _with_text(found_wrong, text)
         others = [each for each, kind in FORMATS.items() if kind.recognises(text)]
         if format_name is None or format_name in others:
-            remedy = REMEDIES.get(name, "")
+            remedy = "" if REMEDY_SAID.search(str(error)) else REMEDIES.get(name, "")
             raise UsageError(f"{error}{'. ' * bool(remedy)}{remedy}") from None
         hint = f" It looks like {others[0]}." if others else ""
         raise UsageError(f"{error}; it does not look like {format_name}.{hint}") from None
@@ -215,12 +218,16 @@ def _text(path: str | Path) -> str:
 
 
 def _recognised(text: str, path: str | Path) -> str:
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if not first:
+        raise UsageError(f"{path} is empty: nothing was measured")
+    if said := other_programs.alike(text):
+        raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     for name, kind in FORMATS.items():
         if kind.recognises(text):
             return name
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if not first:
-        raise UsageError(f"{path} is empty")
+    if said := other_programs.other(text):
+        raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     raise UsageError(
         f"{path} is in no format that is known ({', '.join(FORMATS)}): its first line is "
         f"{first[:SHOWN]!r}. Give a program's text as it printed it (LC_ALL=C ping ...); a CSV "

@@ -3,8 +3,9 @@
 - CSV: commas, semicolons, tabs; Excel's ``sep=;`` line; ``#`` comments; a separator at the end of
   each line. Cells with decimal commas want semicolons, tabs, or quotes.
 - Markdown: ``| a | b |``, with a line of dashes under the headings.
-- JSON: an object of objects (a matrix), or a list of objects with the same members (rows); either
-  may be the only such value of an object around it (``{"data": {...}}``).
+- JSON: an object of objects (a matrix), or objects with the same members (rows), in a list or one
+  after the other; either may be the only such value of an object around it, which may name a unit
+  (``{"unit": "ms", "data": {...}}``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.measured import located
+from mpcsim.sim.network.measured.columns import Column
 from mpcsim.sim.network.measured.located import Entry, Node
 
 JSON: Final = "json"
@@ -103,25 +105,42 @@ def _trimmed(rows: list[Row]) -> list[Row]:
 
 def _of_json(text: str) -> list[Row]:
     try:
-        node = located.parse(text, "")
+        values = [node.value for node in located.parse_all(text, "")]
     except UsageError as error:
         raise UsageError(str(error).removeprefix(", ")) from None
-    value = _inner(node.value)
-    if isinstance(value, list) and value and all(isinstance(each, Entry) for each in value):
-        names = list(dict.fromkeys(name for each in value for name in each))
-        rows = [Row(each.line, [_text(each.get(name)) for name in names]) for each in value]
-        return [Row(value[0].line, names), *rows]
-    if _is_matrix(value):
-        columns = list(dict.fromkeys(name for row in value.values() for name in row))
-        rows = [
-            Row(row.line, [name, *(_text(row.get(column)) for column in columns)])
-            for name, row in value.items()
-        ]
-        return [Row(value.line, ["", *columns]), *rows]
-    raise UsageError(
-        f"line {Node(value, '').line}: neither an object of objects (a matrix) nor a list of "
-        "objects (rows)"
-    )
+    unit = ""
+    if len(values) == 1:
+        unit, inner = _unit(values[0]), _inner(values[0])
+        if _is_matrix(inner):
+            columns = list(dict.fromkeys(name for row in inner.values() for name in row))
+            rows = [
+                Row(row.line, [name, *(_text(row.get(column)) for column in columns)])
+                for name, row in inner.items()
+            ]
+            return [Row(inner.line, [unit, *columns]), *rows]
+        values = inner if _is_rows(inner) else values
+    if not _is_rows(values):
+        raise UsageError(
+            f"line {Node(values[0], '').line}: neither an object of objects (a matrix) nor objects "
+            "(rows)"
+        )
+    members = list(dict.fromkeys(name for each in values for name in each))
+    rows = [Row(each.line, [_text(each.get(name)) for name in members]) for each in values]
+    names = [
+        f"{name}_{unit}" if unit and Column("", name, {}).round_trips else name for name in members
+    ]
+    return [Row(values[0].line, names), *rows]
+
+
+def _unit(value: Any) -> str:
+    """Return the unit that an object around a table names, or one of its objects."""
+    if not isinstance(value, Entry):
+        return ""
+    for each in (value, *(inner for inner in value.values() if isinstance(inner, Entry))):
+        for name, said in each.items():
+            if name.lower() in ("unit", "units") and isinstance(said, str):
+                return said
+    return ""
 
 
 def _inner(value: Any) -> Any:

@@ -273,6 +273,24 @@ RAW = "h 0 192.0.2.254\nx 0 1\np 0 400 1\n" + "".join(
             [Right("a", 1, 20), Right("b", 1, 30)],
         ),
         ("| host | rtt |\n|---|---|\n| a | 20 ms |\n", [Right("a", 1, 20)]),
+        # RIPE Atlas (Measurement Result Format 5000), an object a line; a unit beside a matrix.
+        (
+            '{"dst_name": "b", "src_addr": "a", "rcvd": 2, "sent": 3, "min": 31.4, "avg": 31.6, '
+            '"max": 31.9}\n',
+            [Right("b", 2, 31.6, "1/3", a="a")],
+        ),
+        (
+            '{"unit": "us", "data": {"a": {"b": 20000}, "b": {"a": 21000}}}',
+            [Right("b", 1, 20.5, said="unit: us, as the corner says", a="a")],
+        ),
+        # Nokia SR OS (networktocode/ntc-templates 768).
+        (
+            "PING 192.0.2.1 56 data bytes\n"
+            "64 bytes from 192.0.2.1: icmp_seq=1 ttl=61 time=8.56ms.\n"
+            "---- 192.0.2.1 PING Statistics ----\n"
+            "1 packets transmitted, 1 packets received, 0.00% packet loss\n",
+            [Right(GATEWAY, 1, 8.56, "0/1")],
+        ),
     ],
 )
 def test_kinds(text: str, expected: list[Right], tmp_path: Path) -> None:
@@ -349,6 +367,14 @@ HALF_AN_HOUR = HOPS + HOP.format(1, "192.0.2.9", 0, 30, 29, 40)
             "192.0.2.7 : xmt/rcv/%loss = 3/0/100%\n",
             "no round trip in it; 3 probes without an answer",
         ),
+        ("ad,123ms\nae,456ms\n", "line 1: 2 columns without headings"),
+        ("PING a:443 (/):\nconnected to 192.0.2.1:443, seq=0 time= 84.97 ms\n", "it is httping"),
+        ("Probing 192.0.2.1:443/tcp - Port is open - time=12.3ms\n", "it is tcping, which has no"),
+        (
+            "| Host - % | Sent | Recv | Best | Avrg |\n|--|--|\n",
+            "it is WinMTR, which has no reader",
+        ),
+        ("traceroute to a (192.0.2.9), 30 hops max\n", "it is traceroute, which has no reader"),
         ("PING h (192.0.2.1) 56(84) bytes of data.\n", "Give the file as the program printed it"),
     ],
 )
