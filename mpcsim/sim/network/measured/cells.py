@@ -32,10 +32,12 @@ class Number(NamedTuple):
 
 def is_lost(cell: str) -> bool:
     """Return whether the cell says that nothing came."""
+    plain = cell.strip().lower().rstrip(".!")
+    found = number(cell, ".")
     return (
-        re.sub(r"[\s_-]+(?=\w)", "", cell.lower()) in LOST
-        or cell.lower() in LOST
-        or ((found := number(cell, ".")) is not None and found.value == -1)
+        plain in LOST
+        or re.sub(r"[\s_-]+", "", plain) in LOST - {""}
+        or (found is not None and found.value == -1)
     )
 
 

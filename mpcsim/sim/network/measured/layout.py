@@ -42,11 +42,14 @@ _COUNTS: Final[dict[str, set[str]]] = {
     "sent": {"sent", "snt", "transmitted", "xmt", "probes", "packets"},
     "received": {"received", "rcv", "rcvd", "recv", "replies", "answers"},
 }
-_NO_TIME: Final = {"count", "loss", "lost", "id", "seq", "icmp", "size", "bytes", "ttl", "port"} | {
+_NO_TIME: Final = {"count", "loss", "lost", "id", "seq", "size", "bytes", "ttl", "port"} | {
     *("jitter", "rate", "mbit", "mbps", "throughput", "bandwidth", "cpu", "load", "mem", "n"),
-    *("hop", "hops", "status", "code", "sample", "run", "user", "users", "percent", "index"),
-    *("retransmits", "version", "number", "nr", "calls", "requests", "value", "x", "y"),
+    *("hop", "hops", "status", "code", "user", "users", "percent", "retransmits", "version"),
+    *("calls", "requests", "value", "x", "y", "z", "up", "down", "upload", "download", "speed"),
+    *("bps", "kbps", "bits", "lat", "lon", "latitude", "longitude", "memory", "score", "mss"),
 }
+_INDEX: Final = {"n", "nr", "no", "number", "id", "index", "seq", "sample", "run", "row", "count"}
+"""Columns that only number the rows."""
 _OTHER_TIMES: Final[dict[str, str]] = {
     "starttransfer": "curl's time to the first byte, with the server's time in it",
     "ttfb": "the time to the first byte, with the server's time in it",
@@ -67,6 +70,8 @@ _OTHER_TIMES: Final[dict[str, str]] = {
     "jitter": "the scatter of round trips",
     "redirect": "curl's time of redirections",
 }
+_PROTOCOLS: Final = {"tcp", "udp", "icmp", "http", "https", "tls", "quic", "v4", "v6"}
+"""Of a column a target, none is called so."""
 _LATENCY: Final = {"latency", "latencies", "delay", "delays"}
 
 
@@ -191,7 +196,12 @@ class _Choice:
 
     def _unnamed(self, others: Sequence[int]) -> tuple[list[int], Sequence[str], None]:
         """Return a column a target, if that is what they are."""
-        values = [at for at in others if not self.words[at] & _WHEN]
+        values = [
+            at
+            for at in others
+            if not self.words[at] & _WHEN
+            and not (self.words[at] and self.words[at] <= _INDEX | {"icmp"})
+        ]
         means = [at for at in values if self.words[at] & _STATISTICS["mean"]]
         if len(means) == 1 and not self.words[means[0]] & (_NO_TIME | _OTHER_TIMES.keys()):
             return means, (), None
@@ -200,21 +210,19 @@ class _Choice:
             for at in values
             if self.words[at] & (_NO_TIME | self._statistical() | _OTHER_TIMES.keys())
         ]
-        timed = any(words & _WHEN for words in self.words)
-        units = all(self.columns[at].unit_in_name for at in values)
         texts = any(
             not self.numeric[at] and not self.words[at] & _WHEN
             for at in range(len(self.columns))
             if at not in self.ends
         )
-        if len(values) > 1 and not odd and not texts and (timed or units):
+        if len(values) > 1 and not odd and not texts:
             targets = [self._target(at) for at in values]
             if "" not in targets and self.ends == (None, None):
                 return values, self._distinct(values, targets), None
         raise self._unclear()
 
     def _distinct(self, found: Sequence[int], targets: Sequence[str]) -> Sequence[str]:
-        if len(set(targets)) < len(targets):
+        if len(set(targets)) < len(targets) or _PROTOCOLS & {each.lower() for each in targets}:
             raise self._unclear()
         return targets
 

@@ -181,6 +181,10 @@ class _Reader:
             draft.understood.append(f"{name} is one way by its name; shown is twice that")
         elif not heading.round_trips:
             draft.assumed.append(f"{name} is of round trips")
+        if self.layout.statistics is None and {"avg", "mean", "average"} & set(heading.words):
+            draft.warnings.append(
+                f"{name} is of means by its name: single round trips scatter more than they do"
+            )
         if self.layout.targets:
             draft.assumed.append("each column is of the target that its heading names")
         elif self.layout.ends == (None, None):
@@ -320,7 +324,8 @@ def _of_summaries(
         f"mean {whole.mean_ms:g}; {how}"
     )
     if not whole.count:
-        draft.understood.append("of how many round trips is not said")
+        rows = counted(len(summaries), "row")
+        draft.understood.append(f"{rows}; of how many round trips is not said")
     return Series(
         draft.a,
         draft.b,
@@ -332,7 +337,7 @@ def _of_summaries(
         lost=max(sent - whole.count, 0) if whole.count else 0,
         summary=whole,
         one_way=one_way,
-        runs=tuple(each.count for each in summaries) if len(summaries) > 1 else (),
+        runs=tuple(each.count for each in summaries) if whole.count and len(summaries) > 1 else (),
         unit=draft.unit,
         assumed=tuple(draft.assumed),
         understood=tuple(draft.understood),

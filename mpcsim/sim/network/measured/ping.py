@@ -42,8 +42,8 @@ _REFUSED: Final = re.compile(
 _END: Final = re.compile(r"-{3,} ?(?P<host>\S*) .*-{3,}\s*$")
 _SENT: Final = re.compile(r"\s*(?P<sent>\d+) [^\d,]+, (?P<got>\d+) [^\d,]+[, ].*\d ?%")
 _STATISTICS: Final = re.compile(
-    r".*min/avg/max(?:/(?P<std>\S+))? *= *(?P<least>[\d.]+)/(?P<mean>[\d.]+)/(?P<most>[\d.]+)"
-    r"(?:/(?P<dev>[\d.]+))?\s*(?P<unit>ms|us|s)?"
+    r".*min/avg/max(?:/(?P<std>\S+))? *= *(?P<least>[\d.,]+)/(?P<mean>[\d.,]+)/(?P<most>[\d.,]+)"
+    r"(?:/(?P<dev>[\d.,]*\d))?\s*(?P<unit>ms|us|s)?"
 )
 _UNITS: Final = {"us": 1e-3, "µs": 1e-3, "usec": 1e-3, "s": 1e3, "sec": 1e3}
 
@@ -154,7 +154,8 @@ def _ms(found: re.Match[str], runs: ProbeRuns, number: int) -> float:
 
 def _summary(found: re.Match[str]) -> Summary:
     factor = _UNITS.get(found["unit"] or "ms", 1.0)
-    least, mean, most = (float(found[name]) for name in ("least", "mean", "most"))
+    names = ("least", "mean", "most", "dev")
+    least, mean, most, dev = (float((found[name] or "0").replace(",", ".")) for name in names)
     if found["dev"] is None:
         return Summary.estimated(0, least, mean, most).scaled(factor)
-    return Summary(0, least, mean, most, float(found["dev"])).scaled(factor)
+    return Summary(0, least, mean, most, dev).scaled(factor)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from mpcsim.errors import UsageError
@@ -53,10 +53,9 @@ def parse(text: str) -> Table:
     first = next((line.strip() for line in lines if line.strip()), "")
     if first.startswith(("{", "[")):
         return Table(_of_json(text), JSON, "JSON")
-    if first.startswith("|") or any(map(_DASHES.fullmatch, lines[:50])):
-        found = [Row(at, _markdown(line)) for at, line in enumerate(lines, 1) if "|" in line]
-        rows = [row for row in found if not _DASHES.fullmatch(lines[row.line - 1])]
-        return Table(_trimmed(rows), "|", "Markdown")
+    dashes = [at for at, line in enumerate(lines) if "|" in line and _DASHES.fullmatch(line)]
+    if first.startswith("|") or dashes:
+        return Table(_trimmed(_of_markdown(lines, dashes)), "|", "Markdown")
     separator = _separator(lines)
     reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     return Table(_trimmed(list(_csv(reader))), separator, "CSV")
@@ -88,6 +87,22 @@ def _csv(reader: Iterator[list[str]]) -> Iterator[Row]:
         plain = any(map(str.strip, cells)) and not cells[0].startswith("#")
         if plain and not (len(cells) <= 2 and re.fullmatch(r"\s*sep=.?\s*", cells[0])):
             yield Row(getattr(reader, "line_num", 0), [cell.strip() for cell in cells])
+
+
+def _of_markdown(lines: Sequence[str], dashes: Sequence[int]) -> list[Row]:
+    """Return the only table: the line above the dashes, and those below with bars."""
+    if len(dashes) > 1:
+        raise UsageError(f"line {dashes[1] + 1}: a second table: give one in a file")
+    at = dashes[0] if dashes else -1
+    above = [Row(at, _markdown(lines[at - 1]))] if at > 0 else []
+    below: list[Row] = []
+    for number, line in enumerate(lines[at + 1 :], at + 2):
+        if "|" not in line:
+            if below:
+                break
+            continue
+        below.append(Row(number, _markdown(line)))
+    return above + below
 
 
 def _markdown(line: str) -> list[str]:
@@ -140,15 +155,49 @@ def _unit(value: Any) -> str:
         for name, said in each.items():
             if name.lower() in ("unit", "units") and isinstance(said, str):
                 return said
+            if isinstance(said, list) and _are(said, list) and Column("", name, {}).unit_in_name:
+                return name
     return ""
 
 
 def _inner(value: Any) -> Any:
     """Return the only table of an object: ``{"data": [...], "unit": "ms"}``."""
+    if (found := _of_lists(value)) is not None:
+        return found
     if isinstance(value, Entry) and not _is_matrix(value):
-        tables = [each for each in value.values() if _is_matrix(each) or _is_rows(each)]
+        inner = [_of_lists(each) or each for each in value.values()]
+        tables = [each for each in inner if _is_matrix(each) or _is_rows(each)]
         return tables[0] if len(tables) == 1 else value
     return value
+
+
+def _of_lists(value: Any) -> Entry | None:
+    """Return the matrix of an object with a list of names and one of rows: ``{"regions": [...],
+    "rtt_ms": [[...], ...]}``; None: there is none."""
+    if not isinstance(value, Entry):
+        return None
+    names = [e for e in value.values() if isinstance(e, list) and e and _are(e, str)]
+    lists = [e for e in value.values() if isinstance(e, list) and e and _are(e, list)]
+    if len(names) != 1 or len(lists) != 1:
+        return None
+    if {len(names[0])} != {len(lists[0]), *map(len, lists[0])}:
+        return None
+    matrix = Entry(
+        (name, _entry(zip(names[0], row, strict=True), value.line))
+        for name, row in zip(names[0], lists[0], strict=True)
+    )
+    matrix.line, matrix.doubled = value.line, {}
+    return matrix
+
+
+def _entry(members: Iterable[tuple[str, Any]], line: int) -> Entry:
+    entry = Entry(members)
+    entry.line, entry.doubled = line, {}
+    return entry
+
+
+def _are(values: list[Any], kind: type) -> bool:
+    return all(isinstance(each, kind) for each in values)
 
 
 def _is_rows(value: Any) -> bool:

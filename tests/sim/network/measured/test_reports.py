@@ -273,6 +273,23 @@ RAW = "h 0 192.0.2.254\nx 0 1\np 0 400 1\n" + "".join(
             [Right("a", 1, 20), Right("b", 1, 30)],
         ),
         ("| host | rtt |\n|---|---|\n| a | 20 ms |\n", [Right("a", 1, 20)]),
+        (
+            "# Latency\nby | hand\n\n|ms|a|b|\n|--|--|--|\n|a|-|20|\n|b|22|-|\n",
+            [Right("b", 1, 21, a="a")],
+        ),
+        (
+            '{"sites": ["a", "b"], "rtt_us": [[null, 20000], [22000, 0]]}',
+            [Right("b", 1, 21, a="a")],
+        ),
+        ("n,fra,sin\n1,90,lost\n2,92,230\n", [Right("fra", 2, 91), Right("sin", 1, 230, "1/2")]),
+        # curl -w '%{json}' of two servers.
+        (
+            "".join(
+                f'{{"url": "https://{host}/", "time_namelookup": 0.001, "time_connect": {at}}}\n'
+                for host, at in (("a", 0.021), ("b", 0.031))
+            ),
+            [Right("a", 1, 20), Right("b", 1, 30)],
+        ),
         # RIPE Atlas (Measurement Result Format 5000), an object a line; a unit beside a matrix.
         (
             '{"dst_name": "b", "src_addr": "a", "rcvd": 2, "sent": 3, "min": 31.4, "avg": 31.6, '
@@ -347,6 +364,8 @@ HALF_AN_HOUR = HOPS + HOP.format(1, "192.0.2.9", 0, 30, 29, 40)
         ),
         (har("x", (50, 47)), "the median of ssl is 0.94 of connect: inside or beside it"),
         ("starttls\n5\n6\n", "'starttls' may be the time of a TLS handshake"),
+        ("rtt_tcp,rtt_icmp,n\n1,2,3\n", "which of the columns 'rtt_tcp', 'rtt_icmp', 'n' has"),
+        ("time,upload,download\n1,2,3\n", "which of the columns 'time', 'upload', 'download' has"),
         ("id,ping_count\n1,2\n", "which of the columns 'id', 'ping_count' has the round trips?"),
         ("region,host,rtt\nx,a,1\nx,b,2\n", "which column is the end, 'region' or 'host'?"),
         ('rtt\n"1,234"\n"5,678"\n', "line 2: '1,234': a decimal comma, or thousands?"),
