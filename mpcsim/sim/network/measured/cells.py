@@ -15,7 +15,7 @@ _NOTHING: Final = """
     timedout noresponse noanswer requesttimedout requesttimeout
 """
 LOST: Final = frozenset((*_NOTHING.split(), ""))
-"""What stands in place of a round trip that did not come, without spaces; and -1."""
+"""Cells, without spaces, in place of a round trip that did not come; -1 is another."""
 _CELL: Final = re.compile(
     r"(?P<number>[-+]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?)\s*(?P<unit>[^\W\d_]+)?\.?"
 )
@@ -23,11 +23,11 @@ _THOUSANDS: Final = re.compile(r"[-+]?\d{1,3}(?:[.,]\d{3})+")
 
 
 class Number(NamedTuple):
-    """What a cell says."""
+    """Number in a cell."""
 
     value: float
     unit: str | None
-    """One of ``UNITS``, if it stands there."""
+    """Name in ``UNITS``, if it stands behind the number."""
 
 
 def is_lost(cell: str) -> bool:

@@ -52,11 +52,11 @@ _TOGETHER: Final = re.compile(
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a file."""
+    """Column of a file."""
 
     path: str | Path
     name: str
-    """Its heading; empty without one."""
+    """Heading; empty without one."""
     values: Mapping[int, float]
     """Numbers by line, as they stand there."""
 
@@ -128,7 +128,7 @@ def unit_in_ms(unit: str) -> float:
 
 
 def read(path: str | Path, column: str | int | None) -> Column:
-    """One column of a CSV file; empty lines are left out.
+    """Return one column of a CSV file; empty lines are left out.
 
     Args:
         column: its name in the first line, or its number from 0; None: the file has only one. A
@@ -172,7 +172,7 @@ def read(path: str | Path, column: str | int | None) -> Column:
 
 
 def _rows(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """What is not empty, with the number of its last line."""
+    """Yield each row that is not empty, with the number of its last line."""
     rows = csv.reader(lines)
     for row in rows:
         if any(map(str.strip, row)):

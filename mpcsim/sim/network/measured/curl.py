@@ -1,4 +1,4 @@
-"""What ``curl -w`` writes: the timings of calls, in seconds from their start.
+"""Timings that ``curl -w`` writes: of calls, in seconds from their start.
 
 Either curl's own JSON, one object for each call (``-w '%{json}\\n'``), or lines of a name and a
 time, as people write them (``time_connect: 0.012345``); another ``time_namelookup``, or an empty
@@ -37,14 +37,14 @@ _LINE: Final = re.compile(
 
 
 class Call(NamedTuple):
-    """One call's times."""
+    """Times of a call."""
 
     line: int
-    """Where it begins."""
+    """Line where it begins."""
     times: dict[str, float]
     """Seconds by name."""
     lines: Mapping[str, int] = {}
-    """Where they stand, if not all in one line."""
+    """Lines where they stand, if not all in one."""
     opened: float = -1.0
     """Connections that it opened; -1: it does not say."""
     host: str = ""

@@ -42,7 +42,7 @@ REMEDY: Final = "; time the connections with curl -w '%{json}\\n', or log them w
 
 
 class Call(NamedTuple):
-    """One entry."""
+    """Entry of the log that is a call over a network."""
 
     entry: Node
     scheme: str

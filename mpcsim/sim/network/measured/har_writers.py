@@ -27,13 +27,13 @@ INSIDE: Final = (
 )
 BESIDE: Final = ("mitmproxy",)
 TOO_SHORT: Final = 0.45
-"""Of ssl / connect: inside, a TLS handshake would take less than a round trip."""
+"""Share of ssl in connect below which a TLS handshake inside would take less than a round trip."""
 UNCLEAR: Final = 0.9
 """A median of ssl / connect from here to 1 fits neither."""
 
 
 class Connects(NamedTuple):
-    """What ``connect`` means in a file, and how that is known."""
+    """Meaning of ``connect`` in a file, and how that is known."""
 
     ssl_inside: bool | None
     """None: not known."""
@@ -51,7 +51,8 @@ def meaning(creator: str, version: str, pairs: Sequence[tuple[float, float]]) ->
     if name.startswith(INSIDE):
         return Connects(True, f"connect has ssl inside, as {writer} writes it")
     if name.startswith(BESIDE):
-        return Connects(False, f"connect has ssl beside it, as {writer} writes it")
+        said = f"connect has ssl beside it, as {writer} writes it; looking up the name may be in it"
+        return Connects(False, said)
     if not pairs:
         return Connects(True, f"written by {writer}; no connection has an ssl phase")
     share = median(ssl / connect for connect, ssl in pairs)

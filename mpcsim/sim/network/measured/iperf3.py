@@ -34,7 +34,7 @@ MSS: Final = 1448
 
 @dataclass(frozen=True)
 class Test:
-    """One report."""
+    """Report of a test."""
 
     node: Node
     host: str
@@ -42,7 +42,7 @@ class Test:
     rtts: Sequence[tuple[float, int]]
     """Milliseconds, and in which line."""
     mbit_per_s: float | None
-    """From the client."""
+    """Rate from the client; the other one is to it."""
     back_mbit_per_s: float | None
     retransmits: float
     segments: float

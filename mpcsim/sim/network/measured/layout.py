@@ -1,4 +1,4 @@
-"""What the columns of a table of round trips are, by whole words of their headings.
+"""Columns of a table of round trips: which is which, by whole words of their headings.
 
 - The ends: ``from`` and ``to``, ``source`` and ``target``, ``client`` and ``server`` ...; or one
   alone (``target``, ``host``, ``dst``).
@@ -27,7 +27,7 @@ _QUALIFIERS: Final = {"name", "host", "hostname", "ip", "addr", "address", "regi
     *("city", "node", "zone", "country", "id", "location", "domain", "endpoint")
 }
 _WEAK: Final = _QUALIFIERS - {"id", "country", "zone"}
-"""One end, if no other column is."""
+"""Words of a heading that is an end only if no other is."""
 _WHEN: Final = {"time", "times", "timestamp", "timestamps", "at", "when", "date", "datetime"} | {
     *("epoch", "starttime", "endtime", "start", "utc", "zeit", "datum", "zeitpunkt")
 }
@@ -71,7 +71,7 @@ _OTHER_TIMES: Final[dict[str, str]] = {
     "redirect": "curl's time of redirections",
 }
 _PROTOCOLS: Final = {"tcp", "udp", "icmp", "http", "https", "tls", "quic", "v4", "v6"}
-"""Of a column a target, none is called so."""
+"""Words that are no target's name."""
 _LATENCY: Final = {"latency", "latencies", "delay", "delays"}
 
 
@@ -88,13 +88,13 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column is which."""
+    """Columns of a table, and which is which."""
 
     columns: Sequence[Column]
     times: Sequence[int]
-    """Those of round trips: one, or one a target; empty where there are statistics."""
+    """Columns of round trips: one, or one a target; empty where there are statistics."""
     targets: Sequence[str] = ()
-    """As many names, where each column is of a target."""
+    """Names, as many, where each column is of a target."""
     ends: tuple[int | None, int | None] = (None, None)
     when: int | None = None
     statistics: Statistics | None = None

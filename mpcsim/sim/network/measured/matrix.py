@@ -33,7 +33,7 @@ _EMPTY: Final = {"", "-", "*", "na", "n/a", "nan", "none"}
 
 
 class _Scale(NamedTuple):
-    """How numbers in the cells are to be read."""
+    """Scale of the numbers in the cells."""
 
     corner: Column
     unit: str | None

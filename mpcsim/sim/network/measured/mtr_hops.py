@@ -32,7 +32,7 @@ Wrong = Callable[[int, str], UsageError]
 
 
 class Hop(NamedTuple):
-    """One line of a report. Times are milliseconds."""
+    """Line of a report. Times are milliseconds."""
 
     number: int
     host: str
@@ -47,10 +47,10 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """One run of mtr."""
+    """Run of mtr."""
 
     target: str
-    """As it was asked for; empty: the report does not say."""
+    """Host that was asked for; empty: the report does not say."""
     hops: Sequence[Hop]
     line: int
 

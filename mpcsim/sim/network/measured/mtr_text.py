@@ -1,4 +1,4 @@
-"""What mtr prints other than JSON: ``--report``, ``--csv`` and ``--raw``.
+"""Output of mtr other than JSON: ``--report``, ``--csv`` and ``--raw``.
 
 What it looks like::
 

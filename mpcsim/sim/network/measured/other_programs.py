@@ -20,7 +20,7 @@ _ALIKE: Final = (
     (r"^(TCP connect to \S+:\d+:|Connecting to \S+:\d+.*: from \S+: )", "psping", _TCP),
     (r"^(Probing \S+:\d+/tcp|Ping tcp://)", "tcping", _TCP),
 )
-"""Those that have lines like a format's: pattern, name, what to run instead."""
+"""Programs with lines like a format's: pattern, name, what to run instead."""
 _OTHERS: Final = (
     (r"^Starting Nping ", "nping", "run ping, or hping3 -S"),
     (r"^traceroute6? to ", "traceroute", "run mtr --json"),

@@ -168,7 +168,7 @@ class _Reader:
         return self.drafts[pair]
 
     def _say(self, draft: Draft, heading: Column) -> None:
-        """Say how the columns were understood."""
+        """Note how the columns were understood."""
         if self.unit is not None:
             draft.unit = f"{self.unit}, as --unit says"
         elif heading.unit_in_name:

@@ -41,10 +41,10 @@ MEANS_DIFFER: Final = 0.01
 
 
 class Reply(NamedTuple):
-    """What became of one probe."""
+    """Outcome of a probe."""
 
     seq: int | None
-    """Its number, if the program shows one."""
+    """Number of the probe, if the program shows one."""
     ms: float | None
     """None: the file says that nothing came."""
     line: int
@@ -55,17 +55,17 @@ class Reply(NamedTuple):
 
 @dataclass
 class Run:
-    """One run of the program to one host."""
+    """Run of the program to one host."""
 
     host: str
     line: int
-    """Where it begins."""
+    """Line where it begins."""
     replies: list[Reply] = field(default_factory=list)
     sent: int | None = None
     """Probes, as the program counted them."""
     received: int | None = None
     summary: Summary | None = None
-    """Its own statistics of the round trips."""
+    """Statistics that the program prints of the round trips."""
     summary_line: int = 0
     warnings: list[str] = field(default_factory=list)
 
@@ -97,9 +97,9 @@ class ProbeRuns:
     unit: str = "milliseconds, as the lines say"
     assumed: list[str] = field(default_factory=list)
     needs_statistics: str = ""
-    """Whose statistics should stand at the end of each run; empty: they need not."""
+    """Program whose statistics should end each run; empty: they need not."""
     rounding_ms: float = 0.05
-    """Of the program's own mean."""
+    """Rounding of the program's own mean."""
 
     def begin(self, host: str, line: int) -> Run:
         """Begin a run at its header."""

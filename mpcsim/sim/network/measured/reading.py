@@ -1,4 +1,4 @@
-"""Which format a file is in, and what it says."""
+"""Reading a file of measurements: recognise its format, and hand it to that format's reader."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FORMATS: Final[Mapping[str, _Format]] = {
     "matrix": _Format(matrix.recognises, matrix.read),
     "csv": _Format(pairs.recognises, pairs.read),
 }
-"""By name, in the order in which they are tried."""
+"""Readers by name, in the order in which they are tried."""
 
 PAIRS_SHOWN: Final = 10
 SHOWN: Final = 60
@@ -76,24 +76,24 @@ REMEDIES: Final[Mapping[str, str]] = {
     "matrix": "Give one number for each pair of regions",
     "csv": "Give a table with the headings from,to,rtt_ms",
 }
-"""What to do about a file that is refused, by format."""
+"""Remedies for a file that is refused, by format."""
 LARGEST_BYTES: Final = 256 * 1024 * 1024
-"""Of a file: a year of pings, one a second, has twice that; a tenth of it says as much."""
+"""Largest file: a year of pings, one a second, has twice that; a tenth of it says as much."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file says."""
+    """Content of a file."""
 
     path: str
     format: str
     """A name in ``FORMATS``."""
     series: tuple[Series, ...]
-    """One for each pair of sites; at least one."""
+    """Series for each pair of sites; at least one."""
 
     @property
     def summary(self) -> list[str]:
-        """What was understood of the file as a whole: format, runs, units, assumptions."""
+        """Lines on the file as a whole: format, runs, units, assumptions."""
         first = self.series[0]
         formats = ", ".join(dict.fromkeys(each.format for each in self.series))
         runs = sum(len(each.runs) or 1 for each in self.series)
@@ -111,7 +111,7 @@ class Reading:
 
 
 def _several(series: Sequence[Series]) -> str:
-    """Say which pairs there are, and how one is chosen."""
+    """Return which pairs there are, and how one is chosen."""
     named = [f"{each.a} - {each.b}{_of_runs(each)}" for each in series[:PAIRS_SHOWN]]
     more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
     return (
@@ -125,7 +125,7 @@ def _of_runs(series: Series) -> str:
 
 
 def _runs(series: Series) -> str:
-    """Say how many round trips each run has, and their mean."""
+    """Return how many round trips each run has, and their mean."""
     said, at = [], 0
     for count in series.runs[:PAIRS_SHOWN]:
         times = series.rtt_ms[at : at + count]
@@ -143,7 +143,7 @@ def read(
     unit: str | None = None,
     column: str | None = None,
 ) -> Reading:
-    """What a file of measurements says.
+    """Return the content of a file of measurements.
 
     Args:
         format_name: a name in ``FORMATS``; by default what the file's content looks like.

@@ -1,4 +1,4 @@
-"""What every reader makes of a file: round trips between two sites, in order, and what got lost.
+"""Series that a reader makes of a file: round trips between two sites, in order, and losses.
 
 Times are milliseconds. A reader collects into a ``Draft``; ``Draft.series`` looks at it as a whole
 and says what is odd.
@@ -30,11 +30,11 @@ OUTLIER: Final = 10.0
 SLOW_MS: Final = 3000.0
 LINES_SHOWN: Final = 5
 SYN_TIMEOUT_MS: Final = 1000.0
-"""After which a SYN that got lost is sent again (RFC 6298)."""
+"""Time after which a SYN that got lost is sent again (RFC 6298)."""
 
 
 class Probe(Enum):
-    """What was sent to measure with."""
+    """Packets that were sent to measure with."""
 
     ICMP = "ICMP echo"
     TCP = "TCP"
@@ -111,14 +111,14 @@ class Series:
 
     a: str
     b: str
-    """From where to where; the names of sites, or of hosts."""
+    """Ends, from the first to the second; the names of sites, or of hosts."""
     format: str
-    """Of the file, in words: ``ping (Linux)``."""
+    """Name of the file's format: ``ping (Linux)``."""
     probe: Probe
     rtt_ms: tuple[float, ...]
-    """In the order of the file; empty where there is only a summary."""
+    """Round trips in the order of the file; empty where there is only a summary."""
     lines: tuple[int, ...] = ()
-    """Where they stand."""
+    """Lines where they stand."""
     sent: int = 0
     """Probes; 0: not known."""
     lost: int = 0
@@ -126,24 +126,24 @@ class Series:
     segment_loss: float | None = None
     """Share of the segments that were sent again; an upper bound of what was lost."""
     mbit_per_s: float | None = None
-    """From a to b; ``back_mbit_per_s`` from b to a."""
+    """Rate from a to b; ``back_mbit_per_s`` from b to a."""
     back_mbit_per_s: float | None = None
     summary: Summary | None = None
-    """In place of samples."""
+    """Statistics in place of samples."""
     tls_round_trips: int | None = None
-    """Of a TLS handshake, as its duration tells."""
+    """Round trips of a TLS handshake, as its duration tells."""
     one_way: bool = False
     """Each sample is twice what was measured one way."""
     runs: tuple[int, ...] = ()
     """Round trips of each run of the program, in the order of the file; empty: one run."""
     unit: str = "milliseconds, as the format has them"
-    """In which unit the file has its times, and whence that is known."""
+    """Unit of the file's times, and whence that is known."""
     assumed: tuple[str, ...] = ()
-    """What the reader takes for granted, in sentences."""
+    """Assumptions of the reader, in sentences."""
     in_order: bool = True
     """Whether the samples follow each other in time as they do in the file."""
     understood: tuple[str, ...] = ()
-    """What else the file says, in sentences."""
+    """Further content of the file, in sentences."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -161,7 +161,7 @@ class Series:
 
     @property
     def loss(self) -> float:
-        """Of one way: half of what is lost on a round trip, in the sense that both ways of that
+        """Loss of one way: half of what is lost on a round trip, so that both ways of that
         loss lose what was measured; or the share of the segments that TCP sent again."""
         if self.segment_loss is not None:
             return self.segment_loss
@@ -174,7 +174,7 @@ class Series:
 
 @dataclass
 class Draft:
-    """What a reader has so far. Lines count from 1."""
+    """Series in the making: what a reader has so far. Lines count from 1."""
 
     path: str
     format: str
@@ -193,7 +193,7 @@ class Draft:
     sent: int = 0
     """Probes, if the file says so itself."""
     times_s: list[tuple[float, int]] = field(default_factory=list)
-    """When samples were taken, and in which lines."""
+    """Times at which samples were taken, and their lines."""
     understood: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -231,7 +231,7 @@ class Draft:
         )
 
     def series(self, **more: object) -> Series:
-        """All of it, with warnings of what is odd.
+        """Return all of it, with warnings of what is odd.
 
         Raises:
             UsageError: nothing is left.
@@ -283,7 +283,7 @@ class Draft:
                 del self.rtt_ms[at], self.lines[at]
 
     def _warn(self) -> bool:
-        """Say what is odd; returns whether times go forward."""
+        """Warn of what is odd, and return whether times go forward."""
         middle, warn = median(self.rtt_ms), self.warnings.append
         if self.probe is Probe.ICMP:
             warn(ICMP_WARNING)

@@ -38,9 +38,9 @@ class Table(NamedTuple):
 
     rows: list[Row]
     separator: str
-    """Of CSV; ``|``: Markdown; ``json``."""
+    """Separator of CSV; ``|``: Markdown; ``json``."""
     name: str
-    """In words."""
+    """Kind of the table: CSV, Markdown or JSON."""
 
 
 def parse(text: str) -> Table:
