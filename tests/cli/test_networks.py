@@ -10,7 +10,7 @@ from mpcsim.cli import main
 from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway
 from mpcsim.service.operations import GatewayOptions
-from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.run.faults import Crash, drop
 from tests.vectors.network import make
 

@@ -11,6 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
@@ -80,10 +81,29 @@ async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: C
 
     record = await house.generate("ed25519")
     other = await house.generate("ed25519", "bob")
-    house.gateway.links[INSTITUTION].node._store.suspend(record.key_id, "seen cheating")
+    house.gateway.links[INSTITUTION].node.store.suspend(record.key_id, "seen cheating")
     said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
     assert "this key is suspended at the institution; recover it" in said
     await house.sign(other, HASH, "bob", signer="operator")
+
+
+async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(
+    house: House, clock: Clock
+) -> None:
+    """A gateway can keep from an MPC node that what it has voted for is in force."""
+    record = await house.generate("ed25519")
+    store = house.gateway.links[INSTITUTION].node._store
+    known = store.find(record.key_id)
+    store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
+    store.vote("new", lambda share, head: b"a vote")
+    clock.now += AN_HOUR_S - 1
+    await house.sign(record, HASH, signer="institution")
+    clock.now += 1
+    said = await failing(Upstream, house.sign(record, HASH, signer="institution"))
+    assert "the institution has voted for newer shares of this key over an hour ago" in said
+    await house.sign(record, HASH, signer="operator")
+    store.drop(known.user_id, known.curve, "new")
+    await house.sign(record, HASH, signer="institution")
 
 
 async def test_both_is_the_default_and_a_store_says_which(house: House, clock: Clock) -> None:
@@ -174,10 +194,10 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
             heard(house, bad)
     of_another = replace(true.statement, party=OPERATOR)
     with pytest.raises(Refused, match="this is no statement of the institution"):
-        heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
+        heard(house, SignedAttestation(of_another, node._context.identity.sign(of_another)))
     early = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + 1)
     with pytest.raises(Refused, match="from the future"):
-        heard(house, SignedAttestation(early, node._identity.sign(early)))
+        heard(house, SignedAttestation(early, node._context.identity.sign(early)))
     operator = house.gateway.links[OPERATOR].node._attestations
     with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))
@@ -229,7 +249,7 @@ async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
     node = house.gateway.links[INSTITUTION].node
     before = node._attestations.made()
     clock.now += 10
-    node._store.suspend(record.key_id, "seen cheating")
+    node.store.suspend(record.key_id, "seen cheating")
     heard(house, node._attestations.made())
     heard(house, before)
     with pytest.raises(Refused, match="suspended at the institution"):
@@ -242,9 +262,9 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     node = house.gateway.links[INSTITUTION].node
     records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
     for record in records:
-        node._store.suspend(record.key_id, "seen cheating")
-    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 3)
+        node.store.suspend(record.key_id, "seen cheating")
+    monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)
     assert len(node._attestations.made().statement.suspended) == 3
-    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 2)
+    monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 2)
     with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
         node._attestations.made()

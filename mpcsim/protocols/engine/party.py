@@ -19,7 +19,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from mpcsim.crypto.encoding import (
     NO_CONTEXT,
-    WIRE_VERSION,
+    STORED_VERSION,
     Message,
     Reader,
     Text,
@@ -38,6 +38,7 @@ from mpcsim.errors import (
     Reason,
     UsageError,
     Where,
+    check_type,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import seal, unseal
@@ -151,6 +152,8 @@ class Party(Generic[S, R]):
             UsageError: the session id has the wrong length, the set-up makes no sense, or ``me``
                 takes no part.
         """
+        check_type("me", me, int)
+        check_type("session_id", session_id, bytes)
         if len(session_id) != SESSION_ID_BYTES:
             raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
         self.definition = definition
@@ -181,6 +184,7 @@ class Party(Generic[S, R]):
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
         """Of each kind: from whom it comes to this party."""
         self._initial_secrets = definition.pair_secrets(setup)
+        self._identified = {*self._initial_secrets, *self._roles.get(definition.identified, ())}
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
@@ -328,7 +332,7 @@ class Party(Generic[S, R]):
         """
         setup = self.setup.encode(NO_CONTEXT)
         parts = [
-            bytes([WIRE_VERSION, self.definition.number, self._started, self._refused()]),
+            bytes([STORED_VERSION, self.definition.number, self._started, self._refused()]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self._seed,
@@ -370,7 +374,7 @@ class Party(Generic[S, R]):
             raise InvalidEncoding("checksum differs: the snapshot is damaged")
         reader = Reader(content)
         version, number, started, refused = reader.take(4)
-        if version != WIRE_VERSION or number != definition.number or max(started, refused) > 1:
+        if version != STORED_VERSION or number != definition.number or max(started, refused) > 1:
             raise InvalidEncoding("not a snapshot of this protocol and version")
         me = reader.number(2)
         session_id = reader.take(SESSION_ID_BYTES)
@@ -711,7 +715,7 @@ class Party(Generic[S, R]):
             about - {self.me},
             failed.detail,
             evidence + tuple(each for each in failed.evidence if each.sender in named),
-            unsealed=not culprits <= self._authenticated,
+            unsealed=not culprits <= self._authenticated & self._identified,
             prepared=self.phase is Phase.PREPARED,
             reported_by=failed.reported_by,
         )

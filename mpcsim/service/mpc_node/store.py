@@ -9,7 +9,7 @@ other node has signed that it never votes for it.
 
 A store that was put back from a backup (``put_back``) has forgotten what it signed since. Until the
 other node has been heard about a key (``merge``) its shares are *unmerged*, and used for nothing.
-``mpcsim.service.mpc_node.testimonies`` says why the rules are as they are.
+``mpcsim.service.mpc_node.agreement.testimonies`` says why the rules are as they are.
 
 What is dropped has left all files when the method returns. Shares that are here lie as they are:
 at rest they are as safe as the disk.
@@ -67,6 +67,10 @@ CREATE TABLE IF NOT EXISTS signed (
     curve   TEXT NOT NULL,
     what    TEXT NOT NULL CHECK (what IN ('vote', 'abort')),
     PRIMARY KEY (user_id, curve, key_id)
+);
+CREATE TABLE IF NOT EXISTS outstanding (
+    key_id TEXT PRIMARY KEY,
+    since  REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
@@ -194,12 +198,13 @@ class ShareStore:
         """Open the database, and make it first if there is none.
 
         Args:
-            now: seconds since 1970 UTC, for the log of events.
+            now: seconds since 1970 UTC, for the log of events and the times of votes.
 
         Raises:
             UsageError: the file cannot be opened, or is something else.
         """
         self._log = EventLog(now)
+        self._now = now
         self._path = path
         self._owed: dict[str, tuple[str, bytes | None]] = {}
         """Shares that must be suspended and could not be written so: why, and what is kept. They
@@ -398,6 +403,22 @@ class ShareStore:
             share = replace(share, suspended=why, share=share.share if kept is None else kept)
         return share
 
+    def voted_since(self, user_id: str, curve: str) -> float | None:
+        """Return when this node voted for new shares of a user's key, in seconds since 1970 UTC;
+        None: no vote is outstanding."""
+
+        def read() -> float | None:
+            row = self._database.row(
+                "SELECT since FROM shares LEFT JOIN outstanding USING (key_id)"
+                " WHERE user_id = ? AND curve = ? AND state = 'voted'",
+                user_id,
+                curve,
+            )
+            # A vote whose time is not there counts as an old one.
+            return None if row is None else row[0] or 0.0
+
+        return self._database.at_hand(f"vote {user_id} {curve}", read)
+
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
         query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
@@ -499,6 +520,13 @@ class ShareStore:
             vote = sign(share, events.head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
+            )
+            cursor.execute(
+                "DELETE FROM outstanding WHERE key_id NOT IN"
+                " (SELECT key_id FROM shares WHERE state = 'voted')"
+            )
+            cursor.execute(
+                "INSERT OR REPLACE INTO outstanding VALUES (?, ?)", (key_id, self._now())
             )
         return vote
 

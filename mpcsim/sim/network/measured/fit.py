@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
@@ -40,7 +41,6 @@ from mpcsim.sim.network.latency import (
     Normal,
     Pareto,
 )
-from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import scattered
 from mpcsim.sim.rich_display import Table, counted
@@ -172,6 +172,11 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
         candidates = _without_samples(series)
         neighbours, memory = 0.0, 0
     if blocks is not None:
+        if series.runs:
+            warnings.append(
+                f"{len(series.runs)} runs follow each other: a block may begin in one and end in "
+                "the next"
+            )
         there, back = _divided(times, series.one_way)
         chosen = _candidate("bursts", Bursts(there, blocks), times, back, series.one_way)
         candidates = (chosen, *candidates)
