@@ -16,6 +16,7 @@ import pytest
 from mpcsim.cli import main, parser
 from mpcsim.cli.network import scenario
 from mpcsim.cli.service import gateway as gateway_command
+from mpcsim.cli.service import serve as serve_command
 from mpcsim.cli.simulate.demo import life
 from mpcsim.errors import UsageError
 from mpcsim.service.operations import open_gateway
@@ -246,3 +247,23 @@ def test_every_option_of_every_command_says_what_it_does() -> None:
                 found += [(f"{name} {word}", more) for word, more in action.choices.items()]
             else:
                 assert action.help or not action.option_strings, f"{name}: {action.dest}"
+
+
+def test_metrics_ports_are_nobodys_unless_asked_for(monkeypatch):
+    monkeypatch.delenv("METRICS_PORT", raising=False)
+    asked, unasked = (argparse.Namespace(metrics=metrics) for metrics in (True, False))
+    assert serve_command._metrics_ports(unasked) == {}
+    names = ["node", "gateway", "operator", "institution"]
+    assert serve_command._metrics_ports(asked) == dict(zip(names, range(9100, 9104), strict=True))
+    monkeypatch.setenv("METRICS_PORT", "20100")
+    assert [*serve_command._metrics_ports(unasked).values()] == [*range(20100, 20104)]
+
+
+def test_failures_show(tmp_path, capsys):
+    path = tmp_path / "lost.toml"
+    path.write_text('run = ["generate", "sign"]\n[[faults]]\nfault = "drop"\nkind = "Commit"\n')
+    assert main(["sim", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert "stalled" in out
+    assert "party 1 waiting in round" in out
+    assert err == "no key: 1 task left out\n"

@@ -63,6 +63,7 @@ IMPOSSIBLE = {
     "GATEWAY_TIMEOUT_S": ["0", "nan", "601"],
     "WORKERS": ["0", "many"],
     "METRICS_PORT": ["0", "prometheus"],
+    "OT_EXTENSION_K": ["0", "3", "k"],
     "LOG_LEVEL": ["loud"],
     "LOG_FORMAT": ["xml"],
     "MPC_NODE_KEYS": [f"operator={64 * '1'}"],

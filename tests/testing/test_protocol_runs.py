@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols.engine import Done, Waiting
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.faults import Crash, partition
+from mpcsim.sim.run.faults import Crash, drop, partition
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
@@ -17,6 +17,7 @@ from mpcsim.testing.runs.scenarios import frost_signing, resharing
 from tests.helpers.tiers import examples
 from tests.testing import implementations
 from tests.testing.implementations import hunting
+from tests.testing.own_invariants import all_or_none
 
 EVERY_CHECK = list(HealthCheck)
 
@@ -169,6 +170,18 @@ def test_what_a_run_cannot_do_is_refused():
         run_protocol(scenario, faults=(partition((1,), (2,)),))
     with pytest.raises(UsageError, match="party 3 takes no part"):
         changes(scenario, 3)
+
+
+def test_an_invariant_of_ones_own_is_asked_and_told():
+    """All signed but one, to whom the network brought nothing."""
+    scenario = frost_signing(2, 3, (1, 3))
+    assert run_protocol(scenario, invariants=[all_or_none]).outcomes
+    with pytest.raises(all_or_none.Broken) as caught:
+        run_protocol(scenario, faults=(drop("SignatureShare", sender=3),), invariants=[all_or_none])
+    assert caught.value.name == "all_or_none"
+    assert "invariants=(all_or_none, )," in str(caught.value)
+    with pytest.raises(UsageError, match="invariant"):
+        run_protocol(scenario, invariants=[len])
 
 
 def test_an_exception_over_a_network():

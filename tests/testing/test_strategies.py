@@ -1,5 +1,7 @@
 """What is drawn is what the docstrings say, and shrinks to the ordinary case."""
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -11,11 +13,12 @@ from mpcsim.service.smart_account.operation.operation import UserOperation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.machine.api_steps import STEPS, damaged
-from mpcsim.testing.machine.rules import child_paths
+from mpcsim.testing.machine.rules import child_paths, rules
 from mpcsim.testing.machine.shrink import shrink
 from mpcsim.testing.profile import Progress
 from mpcsim.testing.runs.scenarios import shares_problem
 from tests.helpers.tiers import examples
+from tests.testing.own_node import OwnNode
 
 few = examples(15, suppress_health_check=list(HealthCheck))
 
@@ -83,6 +86,20 @@ def test_calls_are_steps_that_can_be_written_down(calls, message, password):
 
 
 # ---------------------------------------------------------------------- the rest of the kit
+
+
+def test_what_is_drawn_is_what_the_target_can():
+    """The service of this repository can all; one of which nothing is known, only what all can."""
+    needs = {"presign", "use_child", "outages"}
+    with OwnNode() as target:
+        everything, outages = rules(target), rules(target)["outages"].draw["what"]
+    assert needs <= set(everything)
+    assert everything.keys() - needs == rules(SimpleNamespace(signers=())).keys()
+    assert {call.method for call in outages.elements} == {
+        *("restart", "stop", "start", "lose", "lose_nothing")
+    }
+    with pytest.raises(UsageError, match="no protected endpoint: 'GET nothing'"):
+        ApiRun(SimpleNamespace()).unauthenticated("alice", "ed25519", "no token", "GET nothing")
 
 
 def test_damage_keeps_the_form():

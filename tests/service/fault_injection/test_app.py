@@ -151,6 +151,7 @@ def test_from_python(data, thrown):
         pass
     for under in (scenario, data / "my.toml", str(data / "my.toml")):
         control.network(under).undo()
+    control.network(Network.star(4.0))
     fail = {"endpoint": "sign", "answer": "504", "times": 1, "done": True}
     assert thrown.seen == [
         ("mend", {"part": "gateway"}),
@@ -163,6 +164,7 @@ def test_from_python(data, thrown):
         ("expire", {"times": 0}),
         ("fail", {"endpoint": "sign", "answer": "504", "times": 0}),
         *[("network", {"scenario": scenario.dumps()}), ("network", {})] * 3,
+        ("network", {"scenario": Scenario(Network.star(4.0)).dumps()}),
     ]
     assert control.status() == {"runs": True}
     thrown.error = NotInForce("the gateway has ended")

@@ -21,6 +21,7 @@ from mpcsim.service.operations.supervisor import (
     node_program,
     running,
 )
+from mpcsim.service.process.listening import listen
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import Crash
 from tests.helpers.processes import until
@@ -199,6 +200,14 @@ def test_a_part_that_refuses_changes_nothing(board):
     board.has("node", "refuses", there=False)
     assert board.told("operator")[-1] == {"do": "set"}
     assert board("status")["clock"] == 0
+
+
+def test_a_part_that_cannot_be_started_is_down(board):
+    (gateway,) = (each for each in board.programs if each.name == "gateway")
+    board("down", part="gateway")
+    with listen("127.0.0.1", gateway.port), pytest.raises(NotInForce, match="; down: gateway"):
+        board("up", part="gateway")
+    assert not board("status")["parts"]["gateway"]["runs"]
 
 
 def test_a_service_without_a_node(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
+from mpcsim.service.operations.serving import ErrorBoundary
 from mpcsim.service.process.listening import ConnectionLimits, Connections
 from tests.helpers.tiers import examples
 
@@ -302,3 +303,14 @@ def test_a_header_in_the_segment_of_the_request_before_it_is_counted():
     assert served([NEXT + fits]).statuses == [200, 200]
     assert served([NEXT + long]).statuses == [200, 431]
     assert served([NEXT + long[:500], long[500:]]).statuses == [200, 431]
+
+
+def test_the_server_hears_of_no_bug_in_a_request():
+    """It would log what the error says."""
+
+    async def broken(scope, receive, send):
+        raise ValueError("/secret/place")
+
+    asyncio.run(ErrorBoundary(broken)({"type": "http"}, None, None))
+    with pytest.raises(ValueError, match="place"):
+        asyncio.run(ErrorBoundary(broken)({"type": "lifespan"}, None, None))
