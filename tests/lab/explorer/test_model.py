@@ -8,6 +8,8 @@ import pytest
 from mpcsim import Network
 from mpcsim.lab.explorer import Explorer
 from mpcsim.lab.explorer.model.model import as_json, details, view
+from mpcsim.sim import Trace
+from mpcsim.sim.traces.jsonl import from_jsonl, to_jsonl
 from tests.helpers import traces
 from tests.lab.explorer.rules import check_sound
 
@@ -46,6 +48,13 @@ def test_traces_with_every_kind_of_trouble(name):
     check_sound(made)
     assert made.verdict == trace.verdict.value
     assert set(details(trace, None)) == {m.key for m in made.messages}
+
+
+def test_a_trace_from_a_file_has_of_an_abort_only_its_text():
+    made = view(Trace(**vars(from_jsonl(to_jsonl(traces.trace("aborted"))))), network=STAR)
+    check_sound(made)
+    assert made.verdict == "aborted"
+    assert not made.aborts
 
 
 def test_what_a_reader_is_told_at_each_step(wallet):

@@ -86,6 +86,8 @@ def test_the_way_back_changes_in_proportion_and_bursts_stay_as_long():
     assert made.back_loss == pytest.approx(0.06)
     again = relinked(first, first, "client", "gateway", loss=first.links[0].loss.mean)
     assert again.links == first.links
+    still = relinked(first, first, "client", "gateway", one_way_ms=0.0).links[0]
+    assert (still.latency, still.back_latency) == (Constant(0.0), Constant(0.0))
     none = relinked(first, first, "client", "gateway", loss=0.0).links[0]
     assert (none.loss, none.back_loss) == (0.0, 0.0)
 

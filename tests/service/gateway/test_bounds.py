@@ -67,12 +67,19 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
         return Incoming(Request({"type": "http", "headers": []}, receive), limit=5)
 
     fits, over = incoming(b"abc", b"de"), incoming(b"abc", b"def")
-    assert [await fits.more() for _ in range(3)] == [b"abc", b"de", b""]
+    assert [await fits.more() for _ in range(4)] == [b"abc", b"de", b"", b""]
     assert (bytes(fits.so_far), fits.complete) == (b"abcde", True)
     assert await over.more() == b"abc"
     for _ in range(2):
         with pytest.raises(Refused, match="body of more than 5 bytes"):
             await over.more()
+    never = Incoming(Request({"type": "http", "headers": []}, asyncio.Event().wait), limit=5)
+    for _ in range(2):  # it may be asked for again
+        with pytest.raises(TimeoutError):
+            await never.more(patience_s=0)
+    never.stop()
+    with pytest.raises(asyncio.CancelledError):
+        await never.more()
 
 
 @pytest.mark.parametrize(("queue", "most_of_user"), [(0, 3), (2, 3), (0, 2)])
