@@ -184,6 +184,12 @@ def test_settings_that_are_said_to_have_no_effect_have_none() -> None:
             assert (other.steps, other.messages) == (plain.steps, plain.messages)
             found += 1
     assert found == 5
+
+
+def test_what_has_no_effect_is_said() -> None:
+    assert idle(Configuration(presigned=True)).keys() == {
+        *("early_requests", "ot_extension_k", "separate_messages")
+    }
     for options in ({"curve": "ed25519"}, {"vault_policy": "signer"}):
         assert "presigned" in idle(Configuration(**options))
         with pytest.raises(UsageError, match="presigned"):
