@@ -17,7 +17,7 @@ _NOTHING: Final = """
 LOST: Final = frozenset((*_NOTHING.split(), ""))
 """Cells, without spaces, in place of a round trip that did not come; -1 is another."""
 _CELL: Final = re.compile(
-    r"(?P<number>[-+]?(?:\d[\d.,]*|[.,]\d+)(?:[eE][-+]?\d+)?)\s*(?P<unit>[^\W\d_]+)?\.?"
+    r"(?P<number>[-+]?(?:\d[\d.,]*\d|\d|[.,]\d+)(?:[eE][-+]?\d+)?)\s*(?P<unit>[^\W\d_]+)?\.?"
 )
 _THOUSANDS: Final = re.compile(r"[-+]?\d{1,3}(?:[.,]\d{3})+")
 

@@ -101,7 +101,7 @@ def read(text: str, path: str) -> list[Series]:
             run.sent, run.received = len(times), sum(ms is not None for ms in times)
         elif line.startswith("ICMP ") and " for ICMP Echo sent to " in line:
             refused += 1
-        elif re.search(r" : \[\d+\], ", line):
+        elif re.match(r"\S+(?: \(\S+\))?\s+: (?:\[|.*\d)", line):
             raise runs.wrong(number, f"{line.strip()!r} is not as fping writes it")
     for each in intervals.values():
         runs.runs += each

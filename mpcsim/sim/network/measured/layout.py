@@ -131,6 +131,7 @@ class _Choice:
 
     def __init__(self, table: Table, path: str) -> None:
         self.path = path
+        self.line = table.rows[0].line
         self.columns = [Column(path, cell, {}) for cell in table.rows[0].cells]
         self.words = [set(each.words) for each in self.columns]
         self.cells = [
@@ -289,8 +290,8 @@ class _Choice:
             if len(pairs) > len(set(self.cells[named[0]])):
                 names = " or ".join(repr(self.columns[at].name) for at in named)
                 raise UsageError(
-                    f"{self.path}: which column is the end, {names}? Call it to (or from), and "
-                    "the others something else"
+                    f"{self.path}, line {self.line}: which column is the end, {names}? Call it to "
+                    "(or from), and the others something else"
                 )
         return named[0]
 
@@ -307,6 +308,6 @@ class _Choice:
             hints.add("a time may be when something was, or how long it took")
         hint = f" ({'; '.join(sorted(hints))})" if hints else ""
         return UsageError(
-            f"{self.path}: which of the columns {self._listed()} has the round trips? Call it "
-            f"rtt_ms, or say --column{hint}"
+            f"{self.path}, line {self.line}: which of the columns {self._listed()} has the round "
+            f"trips? Call it rtt_ms, or say --column{hint}"
         )

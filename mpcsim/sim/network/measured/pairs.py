@@ -136,7 +136,8 @@ class _Reader:
         return made
 
     def _check_width(self, row: Row) -> None:
-        width = len(self.table.rows[0].cells)
+        headings = self.table.rows[0].cells
+        width = max((at for at, cell in enumerate(headings, 1) if cell), default=0)
         if any(row.cells[width:]):
             raise UsageError(
                 f"{self.path}, line {row.line}: {len(row.cells)} cells, but {width} headings: is "

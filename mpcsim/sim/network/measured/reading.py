@@ -114,10 +114,8 @@ def _several(series: Sequence[Series]) -> str:
     """Return which pairs there are, and how one is chosen."""
     named = [f"{each.a} - {each.b}{_of_runs(each)}" for each in series[:PAIRS_SHOWN]]
     more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
-    return (
-        f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={series[0].a} "
-        f"--site={series[0].b})"
-    )
+    one = next((each for each in series if each.a != each.b), series[0])
+    return f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={one.a} --site={one.b})"
 
 
 def _of_runs(series: Series) -> str:

@@ -121,9 +121,15 @@ def read_tcpping(text: str, path: str) -> list[Series]:
         run.host, last = run.host or host or "", seq
         ms = None if found["none"] else _number(found["ms"], runs, number)
         run.replies.append(Reply(seq, ms, number))
-    named = [each.host for each in runs.runs if each.host]
-    for each in runs.runs:
-        each.host = each.host or (named[0] if len(set(named)) == 1 else "a host that is not named")
+    named = list(dict.fromkeys(each.host for each in runs.runs if each.host))
+    nameless = [each for each in runs.runs if not each.host]
+    for each in nameless:
+        each.host = named[0] if len(named) == 1 else "a host that is not named"
+    if named and nameless:
+        runs.warnings.append(
+            f"{counted(len(nameless), 'run')} without any answer, which names no host (the first "
+            f"in line {nameless[0].line}): taken for one to {nameless[0].host}"
+        )
     return runs.series()
 
 
