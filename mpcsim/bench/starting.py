@@ -84,7 +84,7 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
         service._database._writer.execute("PRAGMA synchronous = OFF")
     identities = {party: store.identity(rng) for party, store in stores.items()}
     for n in range(count + BROKEN_OFF):
-        user, key_id = registry.sign_up(f"user {n}"), rng.bytes(32)
+        user, key_id = registry.sign_up(f"user-{n}"), rng.bytes(32)
         public = replace(shares[CLIENT].record, epoch=key_id)
         signed = _signed(identities, user.user_id, public)
         for party, store in stores.items():

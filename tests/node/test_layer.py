@@ -174,7 +174,7 @@ def test_what_is_no_json_object(layer, said):
 
 WRONG = {
     "curve": ["", "SECP256K1", "p256", 7, None, ["ed25519"], {}, True],
-    "password": ["", "x" * 257, 7, None, ["a"], {}],
+    "password": ["", "x" * 257, "tab\t", "\0", "e\u0301" * 257, 7, None, ["a"], {}],
     "count": [0, 65, -1, 1.5, 9**99, "2", True, None],
     "key_id": ["", "ab" * 31, "ab" * 33, "AB" * 32, "0x" + "ab" * 31, "zz" * 32, 7, None],
     "encrypted_share": ["", "a b", "a=", "a+/", "a\n", "A" * 65_537, 7, None],
@@ -208,7 +208,7 @@ LONGEST = [
     ("/v3/wallet/presign", {"count": 64}),
     ("/v3/wallet/generate", {"password": "x"}),
     ("/v3/wallet/generate", {"password": "\N{GRINNING FACE}" * 256}),  # characters, not bytes
-    ("/v3/wallet/generate", {"password": "\0"}),
+    ("/v3/wallet/generate", {"password": "e\u0301" * 256}),  # once normalised
 ]
 
 

@@ -260,7 +260,7 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     monkeypatch: pytest.MonkeyPatch, house: House, clock: Clock
 ) -> None:
     node = house.gateway.links[INSTITUTION].node
-    records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
+    records = [await house.generate("ed25519", f"user-{n}") for n in range(3)]
     for record in records:
         node.store.suspend(record.key_id, "seen cheating")
     monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)

@@ -331,7 +331,7 @@ async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
     at, broken = 0, True
     while broken:
         at += 1
-        name = f"user {at}"
+        name = f"user-{at}"
         broken = await breaking(house, house.generate(curve, name), at, how)
         registered = await registered_key(house, name, curve)
         if registered is None:
@@ -349,7 +349,7 @@ async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
     at, broken = 0, True
     while broken:
         at += 1
-        name = f"user {at}"
+        name = f"user-{at}"
         old = await house.generate("ed25519", name)
         broken = await breaking(house, house.recover("ed25519", name), at, how)
         registered = await registered_key(house, name, "ed25519")

@@ -66,7 +66,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["engine", "realtime"],
     ],
     "service": [
-        ["error_codes", "vault"],
+        ["error_codes", "precis", "vault"],
         ["errors", "process"],
         ["rpc", "smart_account"],
         ["web"],

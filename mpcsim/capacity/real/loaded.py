@@ -365,7 +365,7 @@ class _Users:
         if verb == "generate":  # who has a key already cannot have another one
             new = f"new user {order.number}"
             return self._asking(new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True)
-        user = f"user {order.user}"
+        user = f"user-{order.user}"
         key = await self._key(user, curve, presigned=verb == "presigned")
         document = key.document
         if verb in ("sign", "presigned"):

@@ -76,7 +76,7 @@ class OpenGateway:
                 end a longer one.
 
         Raises:
-            UsageError: the name is not 1 to 64 printable characters.
+            UsageError: the name is none (``mpcsim.service.precis``).
         """
         registry = self.gateway.registry
         user = registry.user_by_name(username) or registry.sign_up(username)

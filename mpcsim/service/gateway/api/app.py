@@ -209,8 +209,8 @@ class _Api:
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
         try:
             user = self._registry.user_by_name(form.get("username", ""))
-        except UsageError:
-            user = None
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
         note(user_id=user.user_id)
