@@ -31,6 +31,7 @@ from mpcsim.capacity.results.record import Percentile
 from mpcsim.capacity.results.run import Overloaded, Run
 
 __all__ = [
+    "OPERATIONS",
     "Arrivals",
     "Bursts",
     "Cheapest",
@@ -43,7 +44,6 @@ __all__ = [
     "Event",
     "Found",
     "LoadCurve",
-    "OPERATIONS",
     "Overloaded",
     "Part",
     "Pauses",

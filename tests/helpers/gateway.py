@@ -631,7 +631,7 @@ def ask_node(
 def shares_of(gateway: OpenGateway) -> Mapping[int, list[Any]]:
     """State and suspension of every share in the MPC nodes' stores."""
     return {
-        party: link.node._store._database.rows(  # type: ignore[attr-defined]
+        party: link.node.store._database.rows(  # type: ignore[attr-defined]
             "SELECT user_id, curve, key_id, state, suspended FROM shares ORDER BY key_id"
         )
         for party, link in gateway.links.items()

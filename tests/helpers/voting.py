@@ -9,9 +9,9 @@ from mpcsim.ids import MPC_NODES
 from mpcsim.service.errors import Refused, timed_out
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
+from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
-from mpcsim.service.mpc_node.voting import Voting
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.standing import Ask, Drop, End

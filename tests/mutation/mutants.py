@@ -24,9 +24,9 @@ SOURCES = (
     *_paths("mpcsim", "ids.py crypto protocols service/vault"),
     *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
     *_paths(
-        "mpcsim/service/mpc_node", "app attestations events node peer presignatures store", ".py"
+        "mpcsim/service/mpc_node", "app boot events node peer presignatures shares store", ".py"
     ),
-    *_paths("mpcsim/service/mpc_node", "testimonies voting", ".py"),
+    *_paths("mpcsim/service/mpc_node", "agreement sessions verbs"),
     *_paths("mpcsim/service/gateway", "gateway meeting", ".py"),
     *_paths("mpcsim/service/gateway/sessions", "sessions sieve streaming waves", ".py"),
     *_paths(

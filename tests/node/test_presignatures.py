@@ -12,7 +12,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.protocols.presign.presignature import Use
 from mpcsim.protocols.sample_keys import presignatures
-from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.service.mpc_node import boot
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import PresignatureHeader, SealedPresignature, WrongKey, seal_presignature
 from mpcsim.service.web.transport import Reply
@@ -63,12 +63,12 @@ def another_process() -> None:
 def held(house: House, party: PartyId) -> tuple[int, int]:
     """How many parts and allowances an MPC node keeps."""
     node = house.gateway.links[party].node
-    return node._parts._shelf._size, node._allowances._shelf._size
+    return node._presignatures.parts._shelf._size, node._presignatures.allowances._shelf._size
 
 
 def consume_nothing(house: House, party: PartyId) -> None:
     """Have an MPC node sign with a presignature as often as it is asked."""
-    parts = house.gateway.links[party].node._parts
+    parts = house.gateway.links[party].node._presignatures.parts
     parts.take = lambda key_id, name: replace(parts._shelf._of[key_id][name], use=Use())
 
 
@@ -160,7 +160,7 @@ async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, hou
     told so once."""
     record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
-    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 2)
+    monkeypatch.setattr(boot, "MAX_SIGNED", 2)
     for _ in range(4):
         await house.sign(record)
     made, calls = await sign(house, record, made)

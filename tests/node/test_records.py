@@ -47,7 +47,9 @@ class Scene:
         record = replace(own.record, **changed)
         nodes: dict[int, Any] = {p: link.node for p, link in self.house.gateway.links.items()}
         votes = {party: Vote(record, own.heads[party], 0) for party in MPC_NODES}
-        signatures = {party: nodes[party]._identity.sign(vote) for party, vote in votes.items()}
+        signatures = {
+            party: nodes[party]._context.identity.sign(vote) for party, vote in votes.items()
+        }
         return replace(own, record=record, signatures=signatures)
 
 

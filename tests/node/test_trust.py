@@ -114,7 +114,7 @@ async def test_a_seal_key_that_has_been_replaced(party, lost):
     async with House() as house:
         await house.generate("ed25519")
         node = house.gateway.links[party].node
-        old, node._seal_key = node.hello(), SealKey.fresh(SystemRng())
+        old, node._boot.seal_key = node.hello(), SealKey.fresh(SystemRng())
         with node.store.database.transaction() as cursor:
             cursor.execute("INSERT INTO secrets VALUES ('seal_number', 1)")
         node.restart()

@@ -81,7 +81,7 @@ async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: C
 
     record = await house.generate("ed25519")
     other = await house.generate("ed25519", "bob")
-    house.gateway.links[INSTITUTION].node._store.suspend(record.key_id, "seen cheating")
+    house.gateway.links[INSTITUTION].node.store.suspend(record.key_id, "seen cheating")
     said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
     assert "this key is suspended at the institution; recover it" in said
     await house.sign(other, HASH, "bob", signer="operator")
@@ -194,10 +194,10 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
             heard(house, bad)
     of_another = replace(true.statement, party=OPERATOR)
     with pytest.raises(Refused, match="this is no statement of the institution"):
-        heard(house, SignedAttestation(of_another, node._identity.sign(of_another)))
+        heard(house, SignedAttestation(of_another, node._context.identity.sign(of_another)))
     early = replace(true.statement, at_ms=int((clock.now + SKEW_S) * 1000) + 1)
     with pytest.raises(Refused, match="from the future"):
-        heard(house, SignedAttestation(early, node._identity.sign(early)))
+        heard(house, SignedAttestation(early, node._context.identity.sign(early)))
     operator = house.gateway.links[OPERATOR].node._attestations
     with pytest.raises(NodeFailed, match="has not heard"):
         operator.check(bytes.fromhex(record.key_id))
@@ -249,7 +249,7 @@ async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
     node = house.gateway.links[INSTITUTION].node
     before = node._attestations.made()
     clock.now += 10
-    node._store.suspend(record.key_id, "seen cheating")
+    node.store.suspend(record.key_id, "seen cheating")
     heard(house, node._attestations.made())
     heard(house, before)
     with pytest.raises(Refused, match="suspended at the institution"):
@@ -262,9 +262,9 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     node = house.gateway.links[INSTITUTION].node
     records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
     for record in records:
-        node._store.suspend(record.key_id, "seen cheating")
-    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 3)
+        node.store.suspend(record.key_id, "seen cheating")
+    monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)
     assert len(node._attestations.made().statement.suspended) == 3
-    monkeypatch.setattr("mpcsim.service.mpc_node.attestations.MAX_ATTESTED", 2)
+    monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 2)
     with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
         node._attestations.made()

@@ -116,7 +116,7 @@ async def test_nothing_signs_while_the_operators_stored_share_is_damaged(caplog,
     """It is no fault of the caller's. Who asks to open a vault, the share alone can tell."""
     record = await house.generate("secp256k1")
     other = await house.generate("secp256k1", "bob")
-    stores = [house.gateway.links[party].node._store for party in (OPERATOR, INSTITUTION)]
+    stores = [house.gateway.links[party].node.store for party in (OPERATOR, INSTITUTION)]
     whole = stores[0].find(record.key_id)
     if damage == "blob":
         share = whole.share[:1000] + bytes([whole.share[1000] ^ 1]) + whole.share[1001:]

@@ -58,6 +58,6 @@ class Shadow:
 
     def shares(self) -> list[KeyShare]:
         """Both MPC nodes' shares of the victim's key."""
-        stores: list[Any] = [self.gateway.links[party].node._store for party in MPC_NODES]
+        stores: list[Any] = [self.gateway.links[party].node.store for party in MPC_NODES]
         rows = [row for store in stores for row in store._database.rows("SELECT share FROM shares")]
         return [KeyShare.from_bytes(share) for (share,) in rows]

@@ -198,12 +198,12 @@ class Stage:
 
     def shares(self, party: PartyId) -> dict[str, KeyShare]:
         """Every share in an MPC node's store, by key_id."""
-        rows = self.node(party)._store._database.rows("SELECT key_id, share FROM shares")
+        rows = self.node(party).store._database.rows("SELECT key_id, share FROM shares")
         return {key_id: KeyShare.from_bytes(share) for key_id, share in rows}
 
     def events(self, party: PartyId) -> list[str]:
         """What an MPC node's log tells, in order."""
-        return [event.event for event in self.node(party)._store.events()]
+        return [event.event for event in self.node(party).store.events()]
 
     # ------------------------------------------------------------------ files
 
@@ -334,7 +334,7 @@ class Stage:
     def own_half(self, store: SecretStore, party: PartyId | None = None) -> bytes:
         """A corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
         party = party or self.me
-        return self.opened_half(store, party, self.node(party)._seal_key)
+        return self.opened_half(store, party, self.node(party)._boot.seal_key)
 
     def seal_keys(self) -> dict[PartyId, bytes]:
         """The MPC nodes' own: public."""

@@ -160,7 +160,7 @@ def _no_pepper(service: LocalService) -> None:
 
 def _no_use_check(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._check_authentic = lambda *_: None
+        link.node._vault.check_authentic = lambda *_: None
 
 
 NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _no_use_check)
@@ -188,12 +188,12 @@ def _any_share_signs(service: LocalService) -> None:
 
 def _serving_any_share(node: Any) -> None:
     def mine(user_id: str, key_id: str) -> Any:
-        found = node._store.find(key_id)
+        found = node.store.find(key_id)
         if found is None:
             raise no_such_key()
         return found
 
-    node._mine = mine
+    node._shares.mine = mine
 
 
 def _any_epoch_opens(service: LocalService) -> None:
@@ -202,7 +202,7 @@ def _any_epoch_opens(service: LocalService) -> None:
 
 
 def _opening_any_epoch(node: Any) -> None:
-    usable = node._usable
+    usable = node._shares.usable
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
         with suppress(Refused):
@@ -210,8 +210,8 @@ def _opening_any_epoch(node: Any) -> None:
             return found
         return StoredShare(key_id, user_id, "", b"", b"", "active")
 
-    node._usable = retired_too
-    node._check_authentic = lambda *_: None
+    node._shares.usable = retired_too
+    node._vault.check_authentic = lambda *_: None
 
 
 ANY_EPOCH_OPENS: Final = Part("MPC nodes that open halves of retired epochs", _any_epoch_opens)
@@ -253,7 +253,7 @@ class _AnyGrants:
 
 def _any_grant(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._grants = _AnyGrants()
+        link.node._boot._grants = _AnyGrants()
 
 
 ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
@@ -279,7 +279,7 @@ TRUSTING_START: Final = Part(
 
 def _left_in_log(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._store._database.forget = lambda: None
+        link.node.store._database.forget = lambda: None
 
 
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _left_in_log)
@@ -365,7 +365,7 @@ ANY_RECORD: Final = Part("a REST node that checks no record", _any_record)
 
 def _no_allowances(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._allowances.use = lambda *_: None
+        link.node._presignatures.allowances.use = lambda *_: None
 
 
 NO_ALLOWANCES: Final = Part(
@@ -375,7 +375,7 @@ NO_ALLOWANCES: Final = Part(
 
 def _stored_boots(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._start = link.node._allowances.clear = link.node._parts.clear = lambda: None
+        link.node._boot.start = link.node._presignatures.clear = lambda: None
 
 
 STORED_BOOTS: Final = Part(
@@ -492,9 +492,9 @@ def _any_notice(service: LocalService) -> None:
 def _suspending(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
-        node._store.suspend(at.occasion.key_id.hex(), "somebody said so")
+        node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
         said = Suspended(at.occasion.key_id, notices.digest(at.notice), 1)
-        return wire.Acknowledged(1, node._identity.sign(said))
+        return wire.Acknowledged(1, node._context.identity.sign(said))
 
     node._verbs = {**node._verbs, "suspend": suspend}
 

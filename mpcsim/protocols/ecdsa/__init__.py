@@ -9,6 +9,7 @@ from mpcsim.protocols.ecdsa import steps
 from mpcsim.protocols.ecdsa.definition import (
     ECDSA,
     adapt_setup,
+    check_hash,
     check_setup,
     check_signer,
     check_usable,
@@ -26,6 +27,7 @@ __all__ = [
     "EcdsaSetup",
     "EcdsaSignature",
     "adapt_setup",
+    "check_hash",
     "check_setup",
     "check_signer",
     "check_usable",

@@ -37,9 +37,9 @@ there), start. With the right files back everything works as before. Other keys 
 No start means one sentence and exit; nothing but a missing file has been made by then.
 
 An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
-what has been replaced or suspended since (``mpcsim.service.mpc_node.testimonies``); here that is
-done at once for keys that do not simply fit. ``mpcsim doctor`` says of every key, at any time, what
-fits (``diagnosis``).
+what has been replaced or suspended since (``mpcsim.service.mpc_node.agreement.testimonies``); here
+that is done at once for keys that do not simply fit. ``mpcsim doctor`` says of every key, at any
+time, what fits (``diagnosis``).
 
 What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
 share comes back that had been suspended, or multiplication state that had been discarded, since.

@@ -1,10 +1,9 @@
-"""One MPC node: its key shares, what it does with them, and its log of key events.
+"""One MPC node of the wallet service: a share of every key, and no belief in the gateway.
 
-Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``, which it does not believe.
-``identity`` is its signing key, ``store`` what it keeps (SQLite), ``events`` its hash-chained log,
-``voting`` which new key it agrees to, ``presignatures`` which ones are used, ``attestations`` and
-``testimonies`` what it states about suspensions and to a node that was restored, ``peer`` the other
-MPC node, ``node`` all of it by verb, ``app`` HTTP in front of it.
+Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node`` (start here),
+``verbs/`` (what it may be asked), ``sessions/``, ``shares``, ``presignatures``, ``store/`` and
+``events`` (on disk), ``agreement/`` and ``peer`` (with the other MPC node), ``boot``, ``identity``,
+``context``; around it ``app`` (HTTP) and ``metrics``.
 """
 
 from mpcsim.service.mpc_node.events import Event, read, verify

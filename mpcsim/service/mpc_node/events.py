@@ -10,8 +10,8 @@ one (``verify``). No secrets are in it, and nothing about signatures.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -20,8 +20,9 @@ from typing import Final
 
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import UsageError
+from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc.statements import LogHead
-from mpcsim.service.storage.database import without_temporary_files
+from mpcsim.service.storage.database import StoreFailed, without_temporary_files
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS events (
@@ -146,6 +147,29 @@ class EventLog:
             "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*astuple(event)[:-1], event.digest(last.hash)),
         )
+
+
+@contextmanager
+def recording_refusals(
+    note: Callable[[Kind, str, str, str, str, str], None],
+    user_id: str,
+    curve: str,
+    session_id: bytes,
+    key_id: str = "",
+) -> Iterator[None]:
+    """Write down a request that is refused, as far as the store can be written.
+
+    Args:
+        note: ``ShareStore.note``.
+    """
+    try:
+        yield
+    except NodeFailed:
+        raise
+    except Refused as refused:
+        with suppress(StoreFailed):
+            note(Kind.REFUSED, user_id, curve, key_id, session_id.hex(), str(refused))
+        raise
 
 
 def head(cursor: sqlite3.Cursor) -> LogHead:

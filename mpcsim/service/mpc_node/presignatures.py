@@ -13,6 +13,7 @@ Whatever is dropped for want of room is signed by the full protocol instead.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
@@ -134,3 +135,22 @@ class Allowances:
     def clear(self) -> None:
         """All of all keys."""
         self._shelf.clear()
+
+
+class Presignatures:
+    """All that an MPC node keeps of presignatures; changed under the node's lock."""
+
+    def __init__(self, lock: threading.RLock) -> None:
+        self.parts, self.allowances = Parts(), Allowances()
+        self._lock = lock
+
+    def forget(self, key_id: str) -> None:
+        """Forget those of a key that is suspended, or not in force any more."""
+        with self._lock:
+            self.parts.forget(key_id)
+            self.allowances.forget(key_id)
+
+    def clear(self) -> None:
+        """Forget all of them, as a restart does."""
+        self.parts.clear()
+        self.allowances.clear()

@@ -9,7 +9,7 @@ other node has signed that it never votes for it.
 
 A store that was put back from a backup (``put_back``) has forgotten what it signed since. Until the
 other node has been heard about a key (``merge``) its shares are *unmerged*, and used for nothing.
-``mpcsim.service.mpc_node.testimonies`` says why the rules are as they are.
+``mpcsim.service.mpc_node.agreement.testimonies`` says why the rules are as they are.
 
 What is dropped has left all files when the method returns. Shares that are here lie as they are:
 at rest they are as safe as the disk.

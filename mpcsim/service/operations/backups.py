@@ -9,9 +9,9 @@ is replaced later stays in it: old backups are to be deleted.
 Nobody reads both share stores: one part at a time is copied, or put back.
 
 An MPC node's store that is put back has forgotten what came after: what that means, and how it
-hears of it, is said in ``mpcsim.service.mpc_node.testimonies``. The gateway's follows what both MPC
-nodes have signed (``mpcsim.service.gateway.fitting``), and signs tokens with a new key: an old one
-may have been changed because it had leaked.
+hears of it, is said in ``mpcsim.service.mpc_node.agreement.testimonies``. The gateway's follows
+what both MPC nodes have signed (``mpcsim.service.gateway.fitting``), and signs tokens with a new
+key: an old one may have been changed because it had leaked.
 """
 
 from __future__ import annotations

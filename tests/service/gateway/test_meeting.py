@@ -73,7 +73,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
 
     share, node = await give_key(gateway, client, "ed25519"), gateway.links[party].node
     true, (false, text) = node.hello(), strange(node)[kind]
-    node._hello = false
+    node._boot._hello = false
     await anew(gateway, clock).hold()
     assert caplog.messages == [text]
     for _ in range(2):  # it is asked again, and said once
@@ -82,7 +82,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
         await refused(client.recover("ed25519"), text, party)
     assert caplog.messages == [text]
     await client.check_works(share)  # without the other MPC node
-    node._hello = true
+    node._boot._hello = true
     clock.now += 1
     await client.check_works(await client.recover("ed25519"))
     bob = Client.of(gateway, "bob")
@@ -99,9 +99,9 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
     mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
     session_id, new = await client.begin_recover("ed25519")
     true, (false, _) = node.hello(), strange(node)[0]
-    node._hello = false
+    node._boot._hello = false
     assert (await client.request("GET", "/mpc/v1/nodes")).is_success
-    node._hello = true
+    node._boot._hello = true
     # Both that are under way come to their end, and others begin.
     messages = sends(feed(signing, mail))
     feed(signing, await bob.exchange(request.session_id, messages))
@@ -148,7 +148,7 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     assert all(node.sessions for node in nodes)
     assert shares_of(gateway) != before
     await anew(gateway, Clock()).hold()
-    assert not any(node.sessions or node._busy for node in nodes)
+    assert not any(node.sessions or node._sessions._busy for node in nodes)
     assert shares_of(gateway) == before
 
 

@@ -138,7 +138,7 @@ async def test_the_node_votes_when_it_is_done_and_no_earlier(party, gateway, cli
 
     def handle(verb, grant, body):
         reply = original(verb, grant, body)
-        for session in node._sessions.values():
+        for session in node._sessions:
             if session.made and not session.done:
                 key_id = bytes.fromhex(session.made.key_id)
                 vote = wire.Activate(session.session_id, key_id)
@@ -163,15 +163,15 @@ async def test_the_node_does_not_vote_for_a_share_it_has_dropped(
     """The session is called off after the node has looked for it."""
     link, alice = gateway.links[party], await client.user_id()
     session_id, made = await client.begin_generate("ed25519")
-    node = link.node
-    original = node._session
+    sessions = link.node._sessions
+    original = sessions.find
 
     def find(*arguments):
         session = original(*arguments)
         ask_node(link, "close", alice, wire.Close(session_id))
         return session
 
-    monkeypatch.setattr(node, "_session", find)
+    monkeypatch.setattr(sessions, "find", find)
     body = wire.Activate(session_id, made.record.epoch)
     assert answer(link, "vote", alice, body) == NO_SESSION
     assert held(gateway, party) == []

@@ -55,7 +55,7 @@ def nothing_open(gateway):
             service._making._lines,
             service._makings._lines,
             service._unclosed,
-            *(link.node.sessions or link.node._busy for link in gateway.links.values()),
+            *(link.node.sessions or link.node._sessions._busy for link in gateway.links.values()),
         ]
     )
 

@@ -72,7 +72,7 @@ def test_trouble_of_the_store_is_the_nodes_own(place, caplog):
     async def work(gateway, client, ports):
         share = await client.generate("ed25519")
         link = gateway.links[OPERATOR]
-        with link.node._store._database.transaction() as cursor:
+        with link.node.store._database.transaction() as cursor:
             cursor.execute("UPDATE shares SET share = X'00'")
         link.node.restart()
         _, sign = client.begin_sign(share)

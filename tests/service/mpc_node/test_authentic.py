@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.crypto.rng import SystemRng
-from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
-from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
+from mpcsim.service.mpc_node import boot
+from mpcsim.service.mpc_node.verbs import signing as signing_verbs
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, VaultUse, hashes, open_share
 from tests.helpers.gateway import (
@@ -59,24 +60,21 @@ def refused(monkeypatch):
     async def refused(gateway, client, verb, body, status=400, *, party=OPERATOR):
         before = shares_of(gateway)
         with monkeypatch.context() as patched:
-            patched.setattr(mpc_node, "signer", lambda *_, **__: pytest.fail("begun"))
+            patched.setattr(signing_verbs, "signer", lambda *_, **__: pytest.fail("begun"))
             for link in gateway.links.values():
                 node = link.node
                 if node.me != party:  # it would open its half
                     patched.setattr(node, "handle", lambda *_: wire.Half(b"").to_bytes())
-                patched.setattr(node, "_seal_key", Untouchable(node._seal_key.public))
-                patched.setattr(node, "_begin", lambda *_, **__: pytest.fail("begun"))
+                patched.setattr(node._boot, "seal_key", Untouchable(node._boot.seal_key.public))
+                patched.setattr(node._sessions, "begin", lambda *_, **__: pytest.fail("begun"))
             response = await client.post(verb, body)
         assert response.status_code == status, response.text
         error = response.json()["error"]
         if status == 412:
-            assert (
-                error == f"the {mpc_node.ROLES[party]}'s MPC node has another boot than this is for"
-            )
+            assert error == f"the {ROLES[party]}'s MPC node has another boot than this is for"
         else:
             assert error == (
-                f"the {mpc_node.ROLES[party]} takes this for no request of whoever holds the"
-                " client's share"
+                f"the {ROLES[party]} takes this for no request of whoever holds the client's share"
             )
         assert shares_of(gateway) == before
         assert all(why is None for rows in before.values() for *_, why in rows)
@@ -225,7 +223,7 @@ async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, p
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
     second time, as if the client had cheated."""
-    monkeypatch.setattr(mpc_node, "MAX_SIGNED", 4)
+    monkeypatch.setattr(boot, "MAX_SIGNED", 4)
 
     async def work(gateway, client):
         share = await give_key(gateway, client, "secp256k1")

@@ -96,7 +96,7 @@ def test_another_identity_is_refused_and_changes_nothing():
         with pytest.raises(NodeFailed, match=f"^{said_of(INSTITUTION, by=OPERATOR)}$") as refused:
             operator.meet(hello_of(Identity.fresh(SystemRng())))
         assert (refused.value.status, refused.value.party) == (503, INSTITUTION)
-        assert operator._peer.identity() == institution.hello().identity
+        assert operator._context.peer.identity() == institution.hello().identity
         await client.check_consistent("ed25519", share.public_key.encode())
 
     with closing(open_gateway()) as gateway:

@@ -17,7 +17,7 @@ from mpcsim.protocols.engine import Done
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import events
-from mpcsim.service.mpc_node import node as mpc_node
+from mpcsim.service.mpc_node.sessions import table
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import claimed, store_file
 from mpcsim.service.rpc import wire
@@ -111,12 +111,12 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
             signing.wait(10)  # from now on it holds what it begins under, and wants the store
             return original(cursor)
 
-        def usable(*arguments, original=link.node._usable):
+        def usable(*arguments, original=link.node._shares.usable):
             signing.set()
             return original(*arguments)
 
         monkeypatch.setattr(events, "head", head)
-        link.node._usable = usable
+        link.node._shares.usable = usable
         vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
         threads = [
             threading.Thread(target=ask_node, args=(link, verb, user_id, body), daemon=True)
@@ -143,7 +143,7 @@ async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
     begun = await client.begin_recover("ed25519")
     party, request = client.begin_sign(old)
     ask_node(link, "sign", user_id, request)
-    database = link.node._store._database
+    database = link.node.store._database
     trouble = StoreFailed("operator.sqlite", StoreTrouble.LOCKED)
     with monkeypatch.context() as patch:
         patch.setattr(database, "forget", lambda: (_ for _ in ()).throw(trouble))
@@ -153,8 +153,8 @@ async def test_what_is_replaced_is_let_go_though_the_disk_could_not_forget_it(
     body = wire.Exchange(party.session_id, ())
     with pytest.raises(Refused, match="no such session"):
         ask_node(link, "exchange", user_id, body, old.record.epoch)
-    assert link.node._sessions == {}
-    assert not any(share.record == old.record for _, share in link.node._decoded.values())
+    assert not link.node._sessions
+    assert not any(share.record == old.record for _, share in link.node._shares._decoded.values())
     await client.check_works(begun[1])
 
 
@@ -183,7 +183,7 @@ def test_a_node_is_swept_by_time(tmp_path):
             with sweeping("operator", node.sweep, 0.001):
                 assert holds_at(59) == 1
                 assert holds_at(61) == 0
-            assert len(gateway.links[INSTITUTION].node._store.holdings("", 9)) == 1
+            assert len(gateway.links[INSTITUTION].node.store.holdings("", 9)) == 1
         with closing(open_gateway(tmp_path)) as gateway:
             assert not any(shares_of(gateway).values())
 
@@ -197,7 +197,7 @@ async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client,
     requests = seen(gateway)
     await everything(gateway, client)
     for link in gateway.links.values():
-        link.node._grants = _AnyGrants()  # the gallery's: with others nothing would be looked at
+        link.node._boot._grants = _AnyGrants()  # the gallery's: else nothing would be looked at
     random = Random(seed)
     answers = {"answered": 0, "refused": 0}
     for _ in range(800):
@@ -221,7 +221,7 @@ async def test_whatever_the_gateway_says_is_answered_or_refused(gateway, client,
 
 
 def test_sessions_are_bounded(monkeypatch):
-    monkeypatch.setattr(mpc_node, "MAX_SESSIONS", 2)
+    monkeypatch.setattr(table, "MAX_SESSIONS", 2)
 
     async def work(gateway, client):
         for name in ("bob", "carol"):
@@ -237,18 +237,18 @@ def test_sessions_are_bounded(monkeypatch):
 async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
     """It was called off while a thread computed: its epoch must not be one that is begun."""
     node = gateway.links[OPERATOR].node
-    original = node._enter
+    original = node._runner._enter
 
     def enter(session):
         if dkg.epoch(session.party) is not None:
-            node._forget(session)
+            node._sessions.forget(session)
         original(session)
 
-    node._enter = enter
+    node._runner._enter = enter
     with pytest.raises(Failed) as failed:
         await client.begin_generate("ed25519")
     assert failed.value.status == 410
-    node._enter = original
+    node._runner._enter = original
     await client.check_consistent("ed25519")
 
 
@@ -256,19 +256,19 @@ async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
 async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     """It was called off while a thread computed the share."""
     node = gateway.links[OPERATOR].node
-    original = node._note
+    original = node._runner._note
 
     def note(session, output):
         if isinstance(output, Done):
-            node._forget(session)
+            node._sessions.forget(session)
         original(session, output)
 
-    node._note = note
+    node._runner._note = note
     with pytest.raises(Failed) as failed:
         await client.begin_generate("ed25519")
     assert failed.value.status == 410
-    node._note = original
-    assert node._store.holdings("", 10) == []
+    node._runner._note = original
+    assert node.store.holdings("", 10) == []
     await client.check_consistent("ed25519")
 
 
@@ -276,10 +276,10 @@ async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
 async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothing(gateway, client):
     """Aborts are not remembered for ever: no vote may follow one, however late it is."""
     node, other = (gateway.links[party].node for party in MPC_NODES)
-    node._prepare = lambda session, share: None
+    node._runner._prepare = lambda session, share: None
     await client.begin_generate("ed25519")
     user_id, (made,) = await client.user_id(), other.store.holdings("", 9)
-    (session,) = node._sessions.values()
+    (session,) = node._sessions
     assert (session.epoch, session.made) == (made.key_id, None)
     abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
     vote = other._voting.vote(made.key_id)
@@ -311,7 +311,7 @@ def test_the_files_are_their_owners_alone_and_hold_their_own_services_data(tmp_p
                 assert all(stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
                 contents[name] = b"".join(file.read_bytes() for file in files)
             for n, name in enumerate(("operator", "institution"), start=2):
-                store = gateway.links[n].node._store
+                store = gateway.links[n].node.store
                 for share in shares:
                     held = KeyShare.from_bytes(store.find(share.record.epoch.hex()).share)
                     assert holding(contents, held) == [name]

@@ -72,7 +72,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     count = wire.MAX_BATCH + (how == "too many")
     vault = client._vault(share, store, OPERATOR, presignatures=count)
     node = gateway.links[OPERATOR].node
-    node._rewrapped = lambda *_, **__: b"a half"
+    node._vault.rewrapped = lambda *_, **__: b"a half"
     asking = {
         "no vault": None,
         "a whole": replace(vault, halves={OPERATOR: vault.halves[OPERATOR]}, whole=1),
@@ -155,7 +155,8 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
 
     def kept() -> int:
         """On how many shelves there is any: using one up would be all that shows it."""
-        shelves = [shelf._shelf for node in nodes for shelf in (node._parts, node._allowances)]
+        lists = [node._presignatures for node in nodes]
+        shelves = [shelf._shelf for each in lists for shelf in (each.parts, each.allowances)]
         return sum(share.record.epoch.hex() in shelf._of for shelf in shelves)
 
     await client.presign(share, store, 2, signer)
@@ -182,7 +183,7 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
         asked(link, "open", user_id, replace(body, whole=1))
     with pytest.raises(Refused, match="takes this for no request"):
         asked(link, "open", user_id, replace(body, proof=replace(body.proof, mac=bytes(32))))
-    assert link.node._allowances._shelf._size == 0
+    assert link.node._presignatures.allowances._shelf._size == 0
 
 
 @with_key
@@ -223,14 +224,14 @@ async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
     response = await client.post("presigned", body)
     assert response.status_code == 422
-    assert gateway.links[OPERATOR].node._parts._shelf._size == 1
+    assert gateway.links[OPERATOR].node._presignatures.parts._shelf._size == 1
 
 
 @with_key
 async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
-    shelf = gateway.links[OPERATOR].node._parts._shelf
+    shelf = gateway.links[OPERATOR].node._presignatures.parts._shelf
     ((_, kept),) = shelf._of[share.record.epoch.hex()].items()
     assert kept.holder == OPERATOR != CLIENT
     kept.use.spend()
@@ -244,10 +245,11 @@ async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
     body = presigning(client, share, vault, 1)
-    held, said = node._share(node.store.find(share.record.epoch.hex())), []
+    held, said = node._shares.share(node.store.find(share.record.epoch.hex())), []
     for _ in range(2):
-        node._rng = SeededRng("the same")
-        said.append(node._signer(held, body).start())
+        rng = SeededRng("the same")
+        node._signing._context = replace(node._context, rng=rng)
+        said.append(node._signing.signer(held, body).start())
     assert said[0] == said[1]
 
 

@@ -184,12 +184,15 @@ def test_nothing_but_the_other_s_own_words_of_now_is_taken():
             (replace(true, signature=bytes(64)), not_its),
             (replace(true, statement=replace(true.statement, restored=1)), not_its),
             (forged(true, stranger), not_its),
-            (forged(true, node._identity), not_its),
-            (forged(true, other._identity, party=OPERATOR), not_its),
+            (forged(true, node._context.identity), not_its),
+            (forged(true, other._context.identity, party=OPERATOR), not_its),
             (brought(gateway, user_id, by=OPERATOR), not_its),
             (brought(gateway, user_id, nonce=bytes(BOOT_BYTES)), started),
-            (forged(true, other._identity, restored=1), "so has the institution's"),
-            (forged(true, other._identity, active=None), "does not know its share of this key"),
+            (forged(true, other._context.identity, restored=1), "so has the institution's"),
+            (
+                forged(true, other._context.identity, active=None),
+                "does not know its share of this key",
+            ),
         ):
             with pytest.raises(Refused, match=text):
                 merge(gateway, bad)
@@ -225,7 +228,7 @@ def test_with_a_suspension_of_the_other_goes_the_multiplication_state(curve):
             "the other MPC node says that it is suspended",
             1,
         )
-        kept = node._decode(stored)  # a share is shown to nobody
+        kept = node._shares.decode(stored)  # a share is shown to nobody
         assert {kept.peers[j].multiplication for j in (CLIENT, INSTITUTION)} == {None}
 
     run(OPERATOR, work)
@@ -335,8 +338,8 @@ def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
             raise Refused(400, "nothing came")
 
         with monkeypatch.context() as patch:
-            patch.setattr(node, "_prepare", withheld)
-            patch.setattr(other, "_drop_made", lambda session: None)
+            patch.setattr(node._runner, "_prepare", withheld)
+            patch.setattr(other._expiry, "drop_made", lambda session: None)
             with pytest.raises(Failed, match="nothing came"):
                 await client.generate("secp256k1")
         (made,) = other.store.of_key(user_id, "secp256k1")

@@ -27,7 +27,7 @@ def impatient(monkeypatch):
 
 
 def database_of(gateway, name):
-    nodes = {ROLES[party]: link.node._store for party, link in gateway.links.items()}
+    nodes = {ROLES[party]: link.node.store for party, link in gateway.links.items()}
     return {"gateway": gateway.gateway.registry, **nodes}[name]._database
 
 
@@ -76,7 +76,7 @@ def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
                 assert node.store.suspended(9) == [key_id]
                 assert bool((await ready.look())["store"]) == bad
                 with pytest.raises(Refused, match="suspended at the operator: cheated"):
-                    node._usable(found.user_id, key_id)
+                    node._shares.usable(found.user_id, key_id)
         assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
 
     live(tmp_path, work)

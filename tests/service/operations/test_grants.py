@@ -74,14 +74,14 @@ def about_shares(gateway, party, user_id, curve):
     abort = Abort(user_id, curve, os.urandom(32))
     signed = SignedRecord.from_bytes(present.record)
     record, head = replace(signed.record, epoch=abort.epoch), signed.heads[other.me]
-    signature = other._identity.sign(Vote(record, head, 0))
+    signature = other._context.identity.sign(Vote(record, head, 0))
     vote = SignedRecord(record, {other.me: head}, {other.me: signature}, {other.me: 0})
     return {
         "holdings": ListHoldings(""),
         "standing": Ask(user_id, curve),
         "activate": signed,
         "abort": End(abort, vote),
-        "drop": Drop(abort, other._identity.sign(abort)),
+        "drop": Drop(abort, other._context.identity.sign(abort)),
         "attest": Attest(),
         "hear": other._attestations.made(),
         "testify": Testify(user_id, curve, bytes(16)),

@@ -42,7 +42,7 @@ def test_everybody_logs_the_callers_name(place, written, caplog):
             alice.post("/v3/wallet/generate", {"curve": "ed25519", "password": PASSWORD})
         )
         for party in MPC_NODES:  # in a quick call, and in a thread
-            database = whole.gateway.links[party].node._store._database
+            database = whole.gateway.links[party].node.store._database
             with database.transaction() as cursor:
                 cursor.execute("UPDATE shares SET share = X'00'")
         for path, name, signer in (

@@ -171,7 +171,7 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
         true = brought(gateway, user_id)
         held = true.statement.active
         record, heads, votes = held.record.record, held.record.heads, held.record.signatures
-        strangers = {OPERATOR: Identity(bytes(32)), INSTITUTION: other._identity}
+        strangers = {OPERATOR: Identity(bytes(32)), INSTITUTION: other._context.identity}
         alien = replace(record, identities={j: i.public for j, i in strangers.items()})
         alien_votes = {j: i.sign(Vote(alien, heads[j], 0)) for j, i in strangers.items()}
         numbers = held.record.seal_numbers
@@ -187,7 +187,7 @@ def test_what_has_been_replaced_is_shown_by_both_nodes_votes_and_nothing_less(pl
         ):
             active = Held(held.epoch, held.public_key, held.number, bad)
             with pytest.raises(Unmerged, match="does not know its share of this key"):
-                merge(gateway, forged(true, other._identity, active=active))
+                merge(gateway, forged(true, other._context.identity, active=active))
             assert place.states()[OPERATOR] == [(epoch(old), "active", 1)]
         with pytest.raises(
             Unmerged, match="has been replaced since, as both MPC nodes have signed"
@@ -211,9 +211,9 @@ def test_an_abort_is_heard_of_at_the_other_before_the_client_hears(place, curve,
         share = await client.generate(curve)
         with pytest.raises(Stuck):
             await client.sign(share, wrap=cheating(tamper))
-        store = gateway.links[INSTITUTION].node._store
+        store = gateway.links[INSTITUTION].node.store
         assert store.find(epoch(share).hex()).suspended_there == 1
-        assert gateway.links[OPERATOR].node._store.find(epoch(share).hex()).suspended
+        assert gateway.links[OPERATOR].node.store.find(epoch(share).hex()).suspended
 
     live(place.data, work, forwarding=forwarding)
 
@@ -223,7 +223,7 @@ def test_what_could_not_be_told_is_told_later(place, monkeypatch):
 
     async def work(gateway, client):
         share = await client.generate("ed25519")
-        store = gateway.links[INSTITUTION].node._store
+        store = gateway.links[INSTITUTION].node.store
 
         def told():
             return store.find(epoch(share).hex()).suspended_there == 1
@@ -241,7 +241,7 @@ def test_what_could_not_be_told_is_told_later(place, monkeypatch):
     share = place.live(work)
 
     async def started(gateway, client):
-        store = gateway.links[INSTITUTION].node._store
+        store = gateway.links[INSTITUTION].node.store
         assert store.find(epoch(share).hex()).suspended_there == 1
 
     place.live(started)

@@ -207,7 +207,7 @@ def test_the_key_of_a_link_changes_beside_a_service_that_runs(tmp_path):
             """A grant that was made with the old key."""
             node = service.gateway.links[party].node
             stale = GrantIssuer(party, Keyring(before[party].keys), RNG, service.now)
-            node._grants.read(stale.issue(Scope("attest"), node.hello().boot))
+            node._boot._grants.read(stale.issue(Scope("attest"), node.hello().boot))
 
         for party in MPC_NODES:
             show(party)

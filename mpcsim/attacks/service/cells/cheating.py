@@ -52,7 +52,7 @@ def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
         bits: those not yet guessed at.
     """
     node = stage.node(OPERATOR)
-    honest, guess = node._signer, bits or iter(range(SESSIONS))
+    honest, guess = node._signing.signer, bits or iter(range(SESSIONS))
 
     def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
         craft = ot.guessing(next(guess))
@@ -65,8 +65,8 @@ def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
 
         return deviating(honest(share, *arguments), 2, offering)
 
-    node._signer = signer
-    node._store.suspend = lambda *_: None  # whatever it says, it goes on
+    node._signing.signer = signer
+    node.store.suspend = lambda *_: None  # whatever it says, it goes on
 
 
 def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
@@ -212,7 +212,7 @@ def reordered(stage: Stage) -> Finding:
         guessing(stage, alice.sign, key)
     except Refusal as refusal:
         said = str(refusal)
-    del stage.node(OPERATOR)._signer  # it has learnt what it could, and behaves
+    del stage.node(OPERATOR)._signing.signer  # it has learnt what it could, and behaves
     new = alice.recover("secp256k1")
     door.before = lambda call: None
     stage.service.wait(HOUR_MS)
@@ -234,7 +234,7 @@ def at_once(stage: Stage) -> Finding:
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "sign":
-            hostile.honest._busy.clear()
+            hostile.honest._sessions._busy.clear()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         if verb != "sign":
             return reply

@@ -83,7 +83,7 @@ def _made(
         said = tuple(output.data for output in outputs if isinstance(output, Send))
         if party.me == CLIENT:
             return key.sign_messages(said)
-        identity = stage.node(party.me)._identity
+        identity = stage.node(party.me)._context.identity
         return tuple(
             data if Envelope.decode(data).sealed else identity.sign_mail(data) for data in said
         )

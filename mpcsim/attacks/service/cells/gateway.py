@@ -121,11 +121,11 @@ def replaced_seal_keys(stage: Stage) -> Finding:
     leaked, shown = dict[PartyId, SealKey](), dict[int, wire.Hello]()
     for party in MPC_NODES:
         node = stage.node(party)
-        leaked[party], shown[party] = node._seal_key, node.hello()
+        leaked[party], shown[party] = node._boot.seal_key, node.hello()
         with node.store.database.transaction() as cursor:
             cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
         node.store.replace_seal_key(SystemRng())
-        node._seal_key = node.store.seal_key(SystemRng())
+        node._boot.seal_key = node.store.seal_key(SystemRng())
         node.restart()
 
     def substitute(call: Call) -> None:

@@ -31,7 +31,7 @@ Asks = dict[PartyId, Ask]
 
 def _obedient(node: Any) -> None:
     """Votes for whatever there is, puts in force and drops whatever it is told to."""
-    store = node._store
+    store = node.store
 
     def vote(grant: Any, data: bytes) -> SignedRecord:
         share = store.find(wire.Activate.from_bytes(data).key_id.hex())
@@ -65,7 +65,7 @@ def _obedient(node: Any) -> None:
 
 def _aborting(node: Any) -> None:
     def abort(grant: Any, data: bytes) -> Ended:
-        return Ended(node._identity.sign(End.from_bytes(data).abort), None)
+        return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
@@ -75,7 +75,7 @@ def _believing(node: Any) -> None:
 
 
 def _minding_whose(node: Any) -> None:
-    store = node._store
+    store = node.store
     honest = store.abort
 
     def abort(user_id: str, curve: str, key_id: str, **keywords: Any) -> StoredShare | None:
@@ -289,7 +289,7 @@ def epoch_of_nobodys(stage: Stage) -> Finding:
     with suppress(Refusal):
         thief.activate(epoch, alice.token)
     for party in MPC_NODES:
-        rows = stage.node(party)._store._database.rows("SELECT key_id, what FROM signed")
+        rows = stage.node(party).store._database.rows("SELECT key_id, what FROM signed")
         if (epoch.hex(), "abort") not in rows:
             said = f"the {ROLES[party]} keeps no abort of it"
     return proven(not said, "both MPC nodes keep an abort of whatever a caller names", said)

@@ -150,7 +150,7 @@ def vote_of_its_own(stage: Stage) -> Finding:
     group = curve(CURVE)
     secret = group.random_scalar(SystemRng())
     mine = group.base(secret).encode()
-    identity = stage.node(stage.me)._identity
+    identity = stage.node(stage.me)._context.identity
 
     def answer(verb: str, credential: Any, body: bytes) -> bytes:
         reply: bytes = hostile.honest.handle(verb, credential, body)
@@ -227,7 +227,7 @@ def late_vote(stage: Stage) -> Finding:
     afterwards, and shows both votes. Then it behaves."""
     hostile, alice = stage.corrupt_node(), stage.user()
     key = alice.generate()
-    identity, records = stage.node(stage.me)._identity, list[SignedRecord]()
+    identity, records = stage.node(stage.me)._context.identity, list[SignedRecord]()
 
     def aborting(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "vote":
@@ -341,7 +341,7 @@ def suspended_elsewhere(stage: Stage) -> Finding:
     vault alone, does not know of it; nor does a gateway that has forgotten it."""
     alice = stage.user()
     key = alice.generate()
-    stage.node(stage.other)._store.suspend(key["key_id"], "seen cheating")
+    stage.node(stage.other).store.suspend(key["key_id"], "seen cheating")
     signature = alice.sign(key, WANTED.hex(), stage.me)
     return forged(CURVE, key["public_key"], signature, "with a key that is suspended")
 
@@ -351,8 +351,8 @@ def another_child(stage: Stage) -> Finding:
     alice = stage.user()
     key = alice.generate("secp256k1")
     node = stage.node(stage.me)
-    honest = node._signer
-    node._signer = lambda share, body: honest(share, replace(body, path=()))
+    honest = node._signing.signer
+    node._signing.signer = lambda share, body: honest(share, replace(body, path=()))
     signature = alice.sign(key, signer=stage.me, path="m/7")
     return proven(
         verifies("secp256k1", key["public_key"], bytes.fromhex(HONEST), signature),

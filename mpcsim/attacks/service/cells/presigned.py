@@ -49,7 +49,7 @@ class Collector:
     @classmethod
     def of(cls, stage: Stage) -> Collector:
         made = cls(stage, stage.corrupt_node(stage.me))
-        shelf = stage.node(stage.me)._parts
+        shelf = stage.node(stage.me)._presignatures.parts
 
         def take(key_id: str, name: bytes) -> Presignature:
             if name not in made.parts:
@@ -179,10 +179,10 @@ def restored_mpc_node(stage: Stage) -> Finding:
     and the caller's database, too."""
     alice, key, collector, made = prepared(stage)
     node = stage.node(stage.other)
-    backup = copy.deepcopy(node._allowances._shelf)
+    backup = copy.deepcopy(node._presignatures.allowances._shelf)
     signatures = [sign(alice, key, made, HONEST)]
     node.restart()
-    node._allowances._shelf = backup
+    node._presignatures.allowances._shelf = backup
     signatures.append(sign(alice, key, made, WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
 

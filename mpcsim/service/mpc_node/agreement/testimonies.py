@@ -68,10 +68,10 @@ from typing import Final
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
+from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import Heard, InForce, Open, ShareStore, StoredShare
-from mpcsim.service.mpc_node.voting import Voting
 from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,

@@ -1,0 +1,2 @@
+"""Sessions of an MPC node: ``table`` (open sessions), ``runner`` (their parties and the store),
+``expiry`` (their ends)."""

@@ -1,0 +1,153 @@
+"""Progress of an MPC node's sessions: messages go to their parties, and what must be durable is
+stored before any message that depends on it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mpcsim.errors import Aborted
+from mpcsim.protocols import dkg, presign, reshare
+from mpcsim.protocols.engine import Done, Output, Prepared, Send
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.events import Kind
+from mpcsim.service.mpc_node.presignatures import Presignatures
+from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
+from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
+from mpcsim.service.mpc_node.store import StoredShare
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.mail import opened
+
+
+class SessionRunner:
+    """Drives the parties of one MPC node's sessions. Any thread may call."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        sessions: SessionTable,
+        expiry: SessionExpiry,
+        presignatures: Presignatures,
+        on_abort: Callable[[Session, Aborted], None],
+    ) -> None:
+        """
+        Args:
+            presignatures: where what a session has made is kept.
+            on_abort: stores what an abort demands, before anyone hears of it.
+        """
+        self._context = context
+        self._sessions = sessions
+        self._expiry = expiry
+        self._presignatures = presignatures
+        self._on_abort = on_abort
+
+    def note_begun(self, session: Session) -> None:
+        """Write down that a key is being made, before anything is done."""
+        purpose = session.purpose
+        try:
+            self._context.store.note(
+                Kind.BEGUN,
+                purpose.user_id,
+                purpose.curve,
+                purpose.key_id or "",
+                session.session_id.hex(),
+            )
+        except BaseException:
+            self._sessions.forget(session)
+            raise
+
+    def run(
+        self, session: Session, messages: tuple[bytes, ...], record: bytes | None = None
+    ) -> wire.Answer:
+        """Start the session's party if it is new, and give it messages.
+
+        Args:
+            record: goes into the answer.
+        """
+        with session.lock:
+            party = session.party
+            outputs: list[Output[Any]] = []
+            try:
+                mail = [opened(message, session.peers) for message in messages]
+                if party.outcome is None and party.waiting() is None:
+                    outputs += party.start()
+                for sender, message in filter(None, mail):
+                    outputs += party.receive(sender, message)
+                # First what must be durable, then what the others will hear.
+                self._enter(session)
+                for output in outputs:
+                    self._note(session, output)
+            except BaseException:
+                self._expiry.end(session)
+                raise
+            if _is_over(session):
+                self._expiry.end(session)
+            sends = tuple(output.data for output in outputs if isinstance(output, Send))
+            if session.peers:
+                sends = tuple(map(self._context.identity.sign_mail, sends))
+            return wire.Answer(int(self._sessions.is_open(session)), record, sends)
+
+    def _enter(self, session: Session) -> None:
+        """Remember which epoch a session makes, before anybody can vote for it."""
+        if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
+            return
+        with self._context.settling:  # not while it is seen which sessions are over
+            self._sessions.check_open(session)
+            self._context.store.enter(epoch.hex(), session.user_id, session.purpose.curve)
+            session.epoch = epoch.hex()
+
+    def _note(self, session: Session, output: Output[Any]) -> None:
+        """Do what an output demands of this node's store."""
+        match output:
+            case Done() if session.party.definition is presign.PRESIGN:
+                with self._context.lock:
+                    if self._sessions.is_open(session):
+                        self._presignatures.parts.keep(session.key_id or "", output.result)
+            case Prepared(result=KeyShare() as share):
+                self._prepare(session, share)
+            case Done(result=KeyShare() as share):
+                if session.made is None:
+                    self._prepare(session, share)
+                session.done = True
+            case Aborted():
+                self._on_abort(session, output)
+            case _:
+                pass
+
+    def _prepare(self, session: Session, share: KeyShare) -> None:
+        record, store = share.record, self._context.store
+        old = store.find(session.key_id) if session.key_id else None
+        made = StoredShare(
+            record.epoch.hex(),
+            session.user_id,
+            record.curve_name,
+            record.public_key.encode(),
+            share.to_bytes(),
+            PREPARED,
+            recoveries=old.recoveries + 1 if old else 0,
+            predecessor=session.key_id,
+        )
+        with self._context.settling:
+            self._sessions.check_open(session)
+            store.prepare(made)
+            session.made = made
+
+
+def _is_over(session: Session) -> bool:
+    """Return whether this node has no further part in the session.
+
+    A signer is done when it has sent its last message; the result is for the client. Whoever has
+    made a share stays for the vote.
+    """
+    party = session.party
+    if isinstance(party.outcome, Aborted):
+        return True
+    if session.key_id is None or party.definition is reshare.RESHARE:
+        return False
+    last = party.definition.rounds[-1]
+    waiting = party.waiting()
+    if party.definition is presign.PRESIGN:
+        return waiting is None
+    return waiting is None or (waiting.round == last.number and not last.sends)

@@ -1,0 +1,125 @@
+"""Sessions that make a key's shares: generations, and recoveries of a key."""
+
+from __future__ import annotations
+
+from mpcsim.crypto.mta.schemes import standard_scheme
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
+from mpcsim.protocols import dkg, reshare
+from mpcsim.service.errors import BAD_REQUEST, RECOVERY, Refused, key_exists, no_such_key
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.events import recording_refusals
+from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
+from mpcsim.service.mpc_node.sessions.runner import SessionRunner
+from mpcsim.service.mpc_node.sessions.table import Purpose, SessionTable
+from mpcsim.service.mpc_node.shares import KeyShares
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Grant, Scope
+
+
+class KeyCreation:
+    """Begins one MPC node's generations and recoveries. Any thread may call.
+
+    They begin under the node's lock: between the look at the key and the entry in the table, it is
+    not retired.
+    """
+
+    def __init__(
+        self,
+        context: NodeContext,
+        shares: KeyShares,
+        sessions: SessionTable,
+        expiry: SessionExpiry,
+        runner: SessionRunner,
+        lifetime_s: float,
+    ) -> None:
+        """
+        Args:
+            lifetime_s: after so long a session expires.
+        """
+        self._context = context
+        self._shares = shares
+        self._sessions = sessions
+        self._expiry = expiry
+        self._runner = runner
+        self._lifetime_s = lifetime_s
+
+    def generate(self, grant: Grant, data: bytes) -> wire.Body:
+        """Begin to generate a key, where the user has none on the curve."""
+        body = wire.Generate.from_bytes(data)
+        grant.check(Scope("generate", grant.user_id, session_id=body.session_id))
+        context, user_id, curve = self._context, grant.user_id, body.curve_name
+        scheme = _scheme(curve, body.k)
+        try:
+            agreed = dkg.setup(curve, THRESHOLD, HOLDERS, scheme)
+        except UsageError:
+            raise Refused(BAD_REQUEST, "Invalid curve") from None
+        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+            peers = self._peers(body.session_id)
+            self._expiry.sweep()
+            with context.lock:
+                self._shares.check_merged(*context.store.of_key(user_id, curve))
+                if context.store.active(user_id, curve):
+                    raise key_exists(curve)
+                party = dkg.party(
+                    agreed,
+                    context.me,
+                    session_id=body.session_id,
+                    rng=context.rng,
+                    listener=context.listener,
+                )
+                purpose = Purpose(user_id, None, peers, curve)
+                session = self._sessions.begin(party, purpose, self._lifetime_s)
+        self._runner.note_begun(session)
+        return self._runner.run(session, body.messages)
+
+    def recover(self, grant: Grant, data: bytes) -> wire.Body:
+        """Begin to recover a key: one recovery a key at a time."""
+        body = wire.Recover.from_bytes(data)
+        context, user_id, curve = self._context, grant.user_id, body.curve_name
+        scheme = _scheme(curve, body.k)
+        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+            peers = self._peers(body.session_id)
+            self._expiry.sweep()
+            with context.lock:
+                stored = context.store.active(user_id, curve)
+                if stored is None:
+                    raise no_such_key()
+                key_id = bytes.fromhex(stored.key_id)
+                grant.check(Scope("recover", user_id, key_id, body.session_id))
+                self._shares.check_merged(stored)
+                share = self._shares.share(stored)
+                agreed = reshare.setup(
+                    share.record, MPC_NODES, share=share, receivers=HOLDERS, scheme=scheme
+                )
+                party = reshare.party(
+                    agreed,
+                    context.me,
+                    session_id=body.session_id,
+                    rng=context.rng,
+                    listener=context.listener,
+                )
+                purpose = Purpose(user_id, stored.key_id, peers, curve, alone=RECOVERY)
+                session = self._sessions.begin(party, purpose, self._lifetime_s)
+        self._runner.note_begun(session)
+        return self._runner.run(session, (), record=share.record.to_bytes())
+
+    def _peers(self, session_id: bytes) -> dict[PartyId, bytes]:
+        """
+        Raises:
+            NodeFailed: the other MPC node has not been met.
+        """
+        peer = self._context.peer
+        return {peer.party: peer.identity(), CLIENT: session_id}
+
+
+def _scheme(curve: str, k: int) -> str | None:
+    """Return the multiplication scheme of a new key.
+
+    Raises:
+        Refused: there is none with that k.
+    """
+    try:
+        return standard_scheme(curve, k)
+    except UsageError as error:
+        raise Refused(BAD_REQUEST, str(error)) from None

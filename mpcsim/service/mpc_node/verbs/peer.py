@@ -1,0 +1,65 @@
+"""Statements of the other MPC node that the gateway carries, and those of this one for it."""
+
+from __future__ import annotations
+
+from mpcsim.service.mpc_node.agreement.attestations import Attestations
+from mpcsim.service.mpc_node.agreement.testimonies import Testimonies
+from mpcsim.service.mpc_node.boot import Boot
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.verbs.suspension import Suspensions
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Grant, Scope
+from mpcsim.service.rpc.statements import Attest, SignedAttestation, SignedTestimony, Testify
+
+
+class PeerStatements:
+    """Makes and hears statements. Any thread may call."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        boot: Boot,
+        attestations: Attestations,
+        testimonies: Testimonies,
+        suspensions: Suspensions,
+    ) -> None:
+        self._context = context
+        self._boot = boot
+        self._attestations = attestations
+        self._testimonies = testimonies
+        self._suspensions = suspensions
+
+    def meet(self, grant: Grant, data: bytes) -> None:
+        """Hear who the other MPC node is."""
+        grant.check(Scope("meet"))
+        self._context.peer.meet(wire.Hello.from_bytes(data))
+
+    def attest(self, grant: Grant, data: bytes) -> wire.Body:
+        """State which keys are suspended here."""
+        grant.check(Scope("attest"))
+        Attest.from_bytes(data)
+        return self._attestations.made()
+
+    def hear(self, grant: Grant, data: bytes) -> None:
+        """Hear which keys are suspended there."""
+        grant.check(Scope("hear"))
+        self._attestations.hear(SignedAttestation.from_bytes(data))
+
+    def testify(self, grant: Grant, data: bytes) -> wire.Body:
+        """State what this node knows of a user's key."""
+        body = Testify.from_bytes(data)
+        grant.check(Scope("testify", body.user_id))
+        return self._testimonies.made(body)
+
+    def merge(self, grant: Grant, data: bytes) -> None:
+        """Hear what the other MPC node knows of a key that was put back here."""
+        body = SignedTestimony.from_bytes(data)
+        at = body.statement.user_id, body.statement.curve_name
+        grant.check(Scope("merge", at[0]))
+        with self._context.settling:
+            try:
+                self._testimonies.hear(body, self._boot.hello.boot)
+            finally:  # it may be suspended, though the key is not served
+                active = self._context.store.active(*at)
+                if active is not None and active.suspended is not None:
+                    self._suspensions.stop_using(active, active.suspended)

@@ -1,0 +1,52 @@
+"""Open sessions of an MPC node go on, or are ended by the gateway."""
+
+from __future__ import annotations
+
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
+from mpcsim.service.mpc_node.sessions.runner import SessionRunner
+from mpcsim.service.mpc_node.sessions.table import SessionTable
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Grant, Scope
+
+
+class OpenSessions:
+    """Continues and ends one MPC node's sessions. Any thread may call."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        sessions: SessionTable,
+        expiry: SessionExpiry,
+        runner: SessionRunner,
+    ) -> None:
+        self._context = context
+        self._sessions = sessions
+        self._expiry = expiry
+        self._runner = runner
+
+    def exchange(self, grant: Grant, data: bytes) -> wire.Body:
+        """Give a session messages, and answer with those that follow."""
+        body = wire.Exchange.from_bytes(data)
+        session = self._sessions.find(body.session_id)
+        grant.check(session.scope("exchange"))
+        return self._runner.run(session, body.messages)
+
+    def close(self, grant: Grant, data: bytes) -> None:
+        """End a session, if it is open; shares that nobody voted for go with it."""
+        body = wire.Close.from_bytes(data)
+        with self._context.settling:
+            session = self._sessions.get(body.session_id)
+            if session is not None:
+                grant.check(session.scope("close"))
+                self._expiry.end(session)
+
+    def reset(self, grant: Grant, data: bytes) -> None:
+        """End all sessions. The gateway has just been started and knows of none: none that is open
+        here will be gone on with, and none must keep others from a key."""
+        grant.check(Scope("reset"))
+        wire.Reset.from_bytes(data)
+        with self._context.lock:
+            for session in self._sessions:
+                self._sessions.forget(session)
+        self._expiry.sweep()

@@ -1,0 +1,199 @@
+"""Signing by an MPC node: in a session with the client, or at once with a presignature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from mpcsim.crypto.bip32 import Path
+from mpcsim.crypto.encoding import NO_CONTEXT
+from mpcsim.errors import UsageError
+from mpcsim.ids import CLIENT, ROLES
+from mpcsim.protocols import presign, presigned
+from mpcsim.protocols.engine import Party, Send
+from mpcsim.protocols.key_share import KeyShare
+from mpcsim.protocols.signing import signer
+from mpcsim.service.errors import (
+    BAD_REQUEST,
+    GONE,
+    SIGNING,
+    Refused,
+    no_such_child,
+    not_authentic,
+    suspended,
+)
+from mpcsim.service.mpc_node.boot import Boot
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.presignatures import Parts
+from mpcsim.service.mpc_node.sessions.runner import SessionRunner
+from mpcsim.service.mpc_node.sessions.table import Purpose, SessionTable
+from mpcsim.service.mpc_node.shares import KeyShares
+from mpcsim.service.mpc_node.verbs.vault import VaultHalves
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Grant, Scope
+from mpcsim.service.vault import VaultUse, answer_tag, hashes
+
+
+class Signing:
+    """Begins one MPC node's signing sessions.
+
+    One a key at a time: a second one is refused and the first goes on; this also keeps a cheating
+    peer from guessing at the same multiplication state in many sessions at once. Signing keeps to
+    one thread, the caller's event loop, because of what shares have in common in a process
+    (``keyshare.Guard``).
+    """
+
+    def __init__(
+        self,
+        context: NodeContext,
+        boot: Boot,
+        shares: KeyShares,
+        vault: VaultHalves,
+        *,
+        parts: Parts,
+        sessions: SessionTable,
+        runner: SessionRunner,
+        lifetime_s: float,
+    ) -> None:
+        """
+        Args:
+            lifetime_s: after so long a session expires.
+        """
+        self._context = context
+        self._boot = boot
+        self._shares = shares
+        self._vault = vault
+        self._parts = parts
+        self._sessions = sessions
+        self._runner = runner
+        self._lifetime_s = lifetime_s
+
+    def sign(self, grant: Grant, data: bytes) -> wire.Body:
+        """Begin to sign, and open this node's half if it comes along.
+
+        Who has the token and the ``secret_store``, but cannot open the share, gets this far, too:
+        an answer to a message of its choice, on ed25519 with a share of a signature. It is of use
+        only together with the client's share of this epoch, and costs this node one signing
+        session's first step, for which the key is busy.
+        """
+        body, me = wire.Sign.from_bytes(data), self._context.me
+        grant.check(
+            Scope("sign", grant.user_id, body.key_id, body.session_id, body.message, body.path)
+        )
+        if body.signer != me:
+            raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
+        use = VaultUse.signing(
+            body.key_id,
+            grant.user_id,
+            body.proof.boot,
+            signer=me,
+            session_id=body.session_id,
+            message=body.message,
+            first=body.first,
+            reply_key=body.vault.reply_key if body.vault else b"",
+            presignatures=body.count,
+            path=body.path,
+        )
+        half: bytes | None = None
+        with self._context.lock:
+            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            self._vault.check_authentic(stored, use, body.proof.mac)
+            if not set(hashes(body.messages)) <= set(body.first):
+                raise not_authentic(me)
+            self._boot.check_new(body.session_id)
+            share = self._shares.share(stored)
+            if body.vault:
+                mine = body.vault.halves.get(me, b"")
+                whole = bool(body.vault.whole)
+                half = self._vault.rewrapped(stored, mine, body.vault.reply_key, whole=whole)
+            party = self.signer(share, body)
+            purpose = Purpose(grant.user_id, stored.key_id, alone=SIGNING)
+            session = self._sessions.begin(party, purpose, self._lifetime_s)
+            self._boot.remember(body.session_id)
+        answer = self._runner.run(session, body.messages)
+        secret = share.peers[CLIENT].pair_secret
+        answers = answer_tag(secret, me, body.session_id, body.proof.mac)
+        return replace(answer, answers=answers, half=half)
+
+    def signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
+        """Make the party of a signing session, or of one that makes presignatures.
+
+        Raises:
+            Refused: the key was attacked, or what is to be signed is no message for it.
+        """
+        if share.mta is not None and not share.usable(CLIENT):
+            raise suspended("this key was attacked; recover it")
+        signers, session_id = (CLIENT, self._context.me), body.session_id
+        rng, listener = self._context.rng, self._context.listener
+        try:
+            if body.count:
+                if body.vault is None or body.vault.whole or body.count > wire.MAX_BATCH:
+                    raise UsageError(f"1 to {wire.MAX_BATCH} presignatures, and with a vault")
+                agreed = presign.setup(share, signers, body.count)
+                return presign.party(agreed, session_id=session_id, rng=rng, listener=listener)
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+        _check_child(share, body.path)
+        try:
+            return signer(
+                share,
+                signers,
+                body.message,
+                path=body.path,
+                session_id=session_id,
+                rng=rng,
+                listener=listener,
+            )
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
+
+    def presigned(self, grant: Grant, data: bytes) -> wire.Body:
+        """Sign with a presignature, and open this node's half.
+
+        The client finishes only if the other MPC node opens its half, too: that one sees to it
+        that a presignature is used once, whatever this one does.
+        """
+        context, me = self._context, self._context.me
+        body = wire.Presigned.from_bytes(data)
+        using, vault, session_id = body.using, body.vault, body.using.rho
+        message = using.message_hash
+        grant.check(Scope("presigned", grant.user_id, body.key_id, session_id, message, using.path))
+        if using.signer != me:
+            raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
+        encoded = using.encode(NO_CONTEXT)
+        use = VaultUse.presigned(
+            body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
+        )
+        with context.lock:
+            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            self._vault.check_authentic(stored, use, body.proof.mac)
+            share = self._shares.share(stored)
+            _check_child(share, using.path)
+            presignature = self._parts.take(stored.key_id, using.presignature)
+            mine = vault.halves.get(me, b"")
+            half = self._vault.rewrapped(stored, mine, vault.reply_key, whole=False)
+            try:
+                agreed = presigned.setup(
+                    share, presignature, CLIENT, message, session_id, path=using.path
+                )
+                party = presigned.party(
+                    agreed, session_id=session_id, rng=context.rng, listener=context.listener
+                )
+                outputs = party.start()
+            except UsageError as error:
+                raise Refused(GONE, str(error)) from None
+        sends = tuple(output.data for output in outputs if isinstance(output, Send))
+        answers = answer_tag(share.peers[CLIENT].pair_secret, me, session_id, body.proof.mac)
+        return wire.Answer(0, None, sends, answers, half)
+
+
+def _check_child(share: KeyShare, path: Path) -> None:
+    """See that there is a key at the end of a path.
+
+    Raises:
+        Refused: there is none.
+    """
+    try:
+        share.record.at(path)
+    except UsageError as error:
+        raise no_such_child(error) from None

@@ -1,0 +1,92 @@
+"""Suspended keys at an MPC node: nothing is done with such a share any more but recovering its key.
+
+A key is suspended after an abort that demands it, on the notice of whoever has the client's share,
+or because it is suspended at the other MPC node. What cannot be stored is owed, and counts
+(``ShareStore.pay``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+
+from mpcsim.errors import Aborted, Consequence, Reason
+from mpcsim.ids import CLIENT, ROLES, PartyId
+from mpcsim.protocols import reshare
+from mpcsim.service.errors import NodeFailed
+from mpcsim.service.mpc_node.context import LOG, NodeContext
+from mpcsim.service.mpc_node.presignatures import Presignatures
+from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
+from mpcsim.service.mpc_node.shares import KeyShares
+from mpcsim.service.mpc_node.store import StoredShare
+from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc.grants import Grant, Scope
+from mpcsim.service.rpc.statements import Suspended
+
+
+class Suspensions:
+    """Suspends one MPC node's shares. Any thread may call."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        shares: KeyShares,
+        presignatures: Presignatures,
+        sessions: SessionTable,
+    ) -> None:
+        self._context = context
+        self._shares = shares
+        self._presignatures = presignatures
+        self._sessions = sessions
+        self.aborts: Counter[Reason] = Counter()
+        """Sessions that this node has aborted, by reason, since it was made."""
+
+    def suspend(self, grant: Grant, data: bytes) -> wire.Body:
+        """Suspend a key if whoever has the client's share says so; whoever carries that is believed
+        nothing."""
+        body, context = wire.SuspendKey.from_bytes(data), self._context
+        at = body.occasion
+        grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
+        stored = self._shares.mine(at.user_id, at.key_id.hex())
+        secret = self._shares.share(stored).peers[CLIENT].pair_secret
+        culprit = notices.opened(secret, at, context.me, body.notice)
+        if culprit is not None:
+            self.stop_using(stored, f"the client caught party {culprit} cheating")
+        said = Suspended(at.key_id, notices.digest(body.notice), int(culprit is not None))
+        return wire.Acknowledged(said.opened, context.identity.sign(said))
+
+    def stop_using(self, stored: StoredShare, why: str) -> None:
+        """Suspend a share, unless it is, and end what signs with it."""
+        store, key_id = self._context.store, stored.key_id
+        try:
+            if stored.suspended is None or store.owes(key_id):
+                store.suspend(key_id, stored.suspended or why)
+        finally:
+            with self._context.lock:
+                self._sessions.end_signing(key_id)
+                self._presignatures.forget(key_id)  # after what could still make some
+
+    def on_abort(self, session: Session, aborted: Aborted) -> None:
+        """Discard and suspend what an abort demands, and log what happened."""
+        context, key_id = self._context, session.key_id
+        signing = session.party.definition is not reshare.RESHARE
+        LOG.warning("%s %s: %s", ROLES[context.me], session.party.definition.name, aborted)
+        with context.lock:
+            self.aborts[aborted.reason] += 1
+        if key_id is None or not signing or aborted.consequence is Consequence.RETRY:
+            return
+        # Stop working with the culprit: it holds the other share that this key signs with.
+        why = f"{aborted.reason.text} (by the {_names(aborted.culprits)})"
+        kept: bytes | None = None
+        stored = context.store.find(key_id)
+        if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
+            with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
+                kept = self._shares.share(stored).after(aborted).to_bytes()
+        try:
+            context.store.suspend(key_id, why, kept)
+        finally:
+            self._presignatures.forget(key_id)
+
+
+def _names(parties: frozenset[int]) -> str:
+    return ", ".join(ROLES.get(PartyId(i), str(i)) for i in sorted(parties))

@@ -1,0 +1,104 @@
+"""Halves of a vault, opened by an MPC node for whoever has the client's share or its secret store
+(``mpcsim.service.vault.use``). This is seen before anything is opened or begun."""
+
+from __future__ import annotations
+
+from mpcsim.crypto.encoding import NO_CONTEXT
+from mpcsim.ids import CLIENT
+from mpcsim.service.errors import BAD_REQUEST, Refused, not_authentic, seal_key_lost
+from mpcsim.service.mpc_node.agreement.attestations import Attestations
+from mpcsim.service.mpc_node.boot import Boot
+from mpcsim.service.mpc_node.context import NodeContext
+from mpcsim.service.mpc_node.presignatures import Allowances
+from mpcsim.service.mpc_node.shares import KeyShares
+from mpcsim.service.mpc_node.store import StoredShare
+from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.grants import Grant, Scope
+from mpcsim.service.vault import VaultError, VaultUse, rewrap_half
+
+
+class VaultHalves:
+    """Opens one MPC node's halves of vaults. Any thread may call."""
+
+    def __init__(
+        self,
+        context: NodeContext,
+        boot: Boot,
+        shares: KeyShares,
+        allowances: Allowances,
+        attestations: Attestations,
+    ) -> None:
+        self._context = context
+        self._boot = boot
+        self._shares = shares
+        self._allowances = allowances
+        self._attestations = attestations
+
+    def open(self, grant: Grant, data: bytes) -> wire.Body:
+        """Open a half, and allow presignatures to be used, or take one that is used now."""
+        body = wire.OpenHalf.from_bytes(data)
+        grant.check(Scope("open", grant.user_id, body.key_id))
+        whole, using = bool(body.whole), body.using
+        with self._context.lock:
+            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            use = VaultUse.opening(
+                body.key_id,
+                grant.user_id,
+                body.proof.boot,
+                body.reply_key,
+                presignatures=body.count,
+                using=using.encode(NO_CONTEXT) if using else b"",
+            )
+            self.check_authentic(stored, use, body.proof.mac)
+            if whole and (body.count or using):
+                raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
+            allowance: bytes | None = None
+            if using:  # whatever becomes of it
+                self._allowances.use(stored.key_id, using.allowance, using.index)
+            half = self.rewrapped(stored, body.half, body.reply_key, whole=whole)
+            if body.count:
+                count = min(body.count, wire.MAX_BATCH)
+                allowance = self._allowances.made(stored.key_id, count, self._context.rng)
+        return wire.Half(half, allowance)
+
+    def rewrapped(
+        self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool
+    ) -> bytes:
+        """Return this node's half of a vault, or the whole, encrypted to a reply key.
+
+        Raises:
+            Refused: it does not open, or is sealed to a key that is lost; of a whole, the other MPC
+                node has not said within an hour that the key is not suspended.
+        """
+        context = self._context
+        if whole:
+            self._attestations.check(bytes.fromhex(stored.key_id))
+        try:
+            with context.lock:
+                return rewrap_half(
+                    half,
+                    self._boot.seal_key,
+                    me=context.me,
+                    key_id=stored.key_id,
+                    user_id=stored.user_id,
+                    reply_key=reply_key,
+                    rng=context.rng,
+                    whole=whole,
+                )
+        except VaultError:
+            if context.store.sealed_to_lost_key(stored.key_id):
+                raise seal_key_lost(context.me) from None
+            raise Refused(BAD_REQUEST, "Invalid secret_store") from None
+
+    def check_authentic(self, stored: StoredShare, use: VaultUse, mac: bytes) -> None:
+        """See that a request comes from whoever has the client's share, or its secret store.
+
+        Nothing has been opened or begun before, and if it does not, nobody is blamed for it: what
+        carries a request can alter it.
+
+        Raises:
+            Refused: it does not, or is for an earlier boot of this node.
+        """
+        self._boot.check_present(use)
+        if not use.authenticated(self._shares.share(stored).auth_key(CLIENT), mac):
+            raise not_authentic(self._context.me)
