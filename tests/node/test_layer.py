@@ -359,6 +359,14 @@ async def test_keys_are_asked_for_once(keys):
 
 
 @with_keys
+async def test_few_wait_for_the_first_keys(keys):
+    """Nobody knows who they are, and each holds a place in the node."""
+    *first, last = await keys.callers(*[keys.gateway.token()] * (MOST_WAITING + 1))
+    assert (set(first), last.status) == ({"id-of-alice"}, 503)
+    assert await keys.callers(keys.gateway.token()) == ["id-of-alice"]
+
+
+@with_keys
 async def test_keys_that_cannot_be_had(keys):
     token = keys.gateway.token()
     keys.gateway.error = Unreachable()
