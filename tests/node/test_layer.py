@@ -446,6 +446,7 @@ def test_one_user_leaves_places_to_the_others():
     path = "/v3/wallet/user"
     with running(create_app(settings, gateway, wallet), PLACES[0]) as api:
         alice, bob = (api.as_user(gateway.token(name)) for name in ("alice", "bob"))
+        assert bob.get("/v3/wallet/key").status_code == 200  # the node has the gateway's keys now
         held = [alice.begin("GET", path) for _ in range(3)]
         (refused,) = wait(held, return_when=FIRST_COMPLETED).done
         assert "of this user" in error_of(refused.result(), 503)
