@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users, drawn
 from mpcsim.errors import UsageError
+from tests.vectors.network import make
 
 RATES = st.floats(0.0, 500.0)
 LENGTHS = st.floats(1.0, 4_000.0)
@@ -75,10 +76,36 @@ def test_times_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("time_ms\n0\n250\n", (0.0, 0.25)),
+        ("id,timestamp\n7,1700000000000\n9,1700000000250\n", (0.0, 0.25)),
+        ("\ufeffzeit_s;aufrufe\n0,00;1\n0,25;1\n", (0.0, 0.25)),
+        ("Datum;Anzahl\n31.12.2026 10:00:00,5;1\n31.12.2026 10:00:02;1\n", (0.0, 1.5)),
+        ("2026-01-01T00:00:00Z\n2026-01-01T01:00:02.5+01:00\n", (0.0, 2.5)),
+        ("at\n10:00:00\n10:01:00.5\n", (0.0, 60.5)),
+        ("response_time_ms,start\n9,1\n7,2\n", (0.0, 1.0)),
+    ],
+)
+def test_units_and_dates_of_a_file(tmp_path: Path, text: str, expected: tuple[float, ...]) -> None:
+    path = tmp_path / "calls.csv"
+    path.write_text(text, encoding="utf-8")
+    assert Times.of_csv(path).at_s == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["arrivals_ms.csv", "arrivals_decimal_comma.csv"])
+def test_forty_calls_in_ten_seconds(name: str) -> None:
+    times = Times.of_csv(Path(make.__file__).parent / "reports" / name)
+    assert times.at_s == pytest.approx(tuple(n / 4 for n in range(40)))
+    assert str(times) == "40 calls at given times, over 9.75 s"
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("time_s,calls\n1,1\n2,3\n", "line 3: calls is 3: a line is one call"),
         ("", "no times"),
-        ("1\nx\n", "line 2: not a number"),
+        ("1\nx\n", "line 2: not a number of seconds, nor a date .*: 'x'"),
         ("1\nnan\n", "line 2: not a number"),
         ("5\n4\n", "is before time 1, 0 s: out of order"),
         ("when\n", "at least one"),

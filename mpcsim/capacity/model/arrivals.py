@@ -5,7 +5,6 @@ Times are seconds since the beginning of a run.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mpcsim.capacity.model import arrival_files
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.transport import whole
 from mpcsim.sim.streams import generator
@@ -138,7 +138,7 @@ class Times:
     at_s: tuple[float, ...]
 
     def __str__(self) -> str:
-        return f"{len(self.at_s):,} calls at given times"
+        return f"{len(self.at_s):,} calls at given times, over {self.at_s[-1] - self.at_s[0]:g} s"
 
     def __post_init__(self) -> None:
         for n, (one, next_) in enumerate(zip(self.at_s, self.at_s[1:], strict=False), 2):
@@ -152,31 +152,16 @@ class Times:
 
     @classmethod
     def of_csv(cls, path: str | Path, column: str = "") -> Times:
-        """The times in a CSV file, in seconds; the first is the beginning.
+        """Return the times in a CSV file (``arrival_files``); the first is the beginning.
 
         Args:
-            column: its heading; by default the first column, with or without a heading.
+            column: its heading; by default the first whose heading is a time's, or the first.
 
         Raises:
-            UsageError: no such column, a value that is no number, or times out of order.
+            UsageError: no such column, a cell that is no time, or times out of order.
             OSError: the file cannot be read.
         """
-        with Path(path).open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-        if not rows:
-            raise UsageError(f"{path}: no times")
-        place, first = 0, 0
-        if column:
-            if column not in rows[0]:
-                raise UsageError(f"{path}: no column {column!r}: {', '.join(rows[0])}")
-            place, first = rows[0].index(column), 1
-        elif not _is_number(rows[0][0]):
-            first = 1
-        found = []
-        for n, row in enumerate(rows[first:], first + 1):
-            if place >= len(row) or not _is_number(row[place]):
-                raise UsageError(f"{path}: line {n}: not a number of seconds")
-            found.append(float(row[place]))
+        found = arrival_files.read(path, column)
         try:
             return cls(tuple(each - found[0] for each in found))
         except (UsageError, IndexError) as error:
@@ -226,10 +211,3 @@ def drawn(
 def _rate(what: str, per_s: float) -> None:
     if not 0 <= per_s < math.inf:
         raise UsageError(f"{what} is {per_s}: calls a second, from 0 on")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,9 +21,11 @@ PICTURES: Final = (".png", ".svg", ".pdf")
 
 EPILOG: Final = """\
 FILE is what one of these has written, recognised by its content:
-  ping, mtr --json, hping3 -S, tcpping, iperf3 --json,
-  curl -w '%{json}\\n' (or lines of time_connect: 0.0123), a browser's HAR file,
-  a CSV with the columns from, to, rtt_ms (and time), a CSV matrix of regions.
+  ping (Unix and Windows), fping, hping3 -S, tcpping, mtr (--json, --report, --csv, --raw),
+  iperf3 --json (and --json-stream), curl -w '%{json}\\n' (or lines of time_connect: 0.0123),
+  a HAR file of a browser or proxy, a table with the columns from, to, rtt_ms (and time),
+  a matrix of regions; tables as CSV, Markdown or JSON.
+Several runs in a file are told apart; several hosts are several pairs (--site).
 
 The network is the wallet's: nodes of the caller, the operator and the institution around the
 gateway. A file of one pair measures the caller's link, unless --site says otherwise.
@@ -110,7 +112,8 @@ def run_fit(options: argparse.Namespace) -> int:
     found = reading.read(options.file, options.format, unit=options.unit, column=options.column)
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
-    sys.stdout.write(f"{found.path}: read as {series[0].format}\n{_told(fits)}\n")
+    chosen = replace(found, series=tuple(series))
+    sys.stdout.write("\n".join(chosen.summary) + f"\n{_told(fits)}\n")
     asked = {role: site for role in assembly.ROLES if (site := getattr(options, role)) is not None}
     if options.output is None and not asked:
         if options.figure is not None:
@@ -186,10 +189,11 @@ def _told(fits: Sequence[Fit]) -> str:
             )
         )
     head = ("pair", "samples", "least ms", "mean ms", "loss", "one way")
+    understood = dict.fromkeys(f"  {text}" for each in fits for text in each.series.understood)
     said = dict.fromkeys(
         f"  Warning: {text}" for each in fits for text in (*each.series.warnings, *each.warnings)
     )
-    return "\n".join(["", Table(head, rows, frozenset(head[1:5])).text(), *said])
+    return "\n".join(["", Table(head, rows, frozenset(head[1:5])).text(), *understood, *said])
 
 
 def _draw(fits: Sequence[Fit], path: str) -> None:

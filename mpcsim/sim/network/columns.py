@@ -17,30 +17,46 @@ UNITS: Final[Mapping[str, float]] = MappingProxyType(
     {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "μs": 1e-3, "ms": 1.0, "s": 1e3}
 )
 """Milliseconds in each unit; micro has two characters that look the same."""
-_WORDS: Final[Mapping[str, str]] = MappingProxyType(
+WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "nanoseconds": "ns",
+        "nsec": "ns",
         "microseconds": "us",
         "usec": "us",
+        "usecs": "us",
+        "micros": "us",
         "milliseconds": "ms",
+        "millisecond": "ms",
         "millis": "ms",
         "msec": "ms",
+        "msecs": "ms",
         "seconds": "s",
+        "second": "s",
         "secs": "s",
         "sec": "s",
+        "millisekunden": "ms",
+        "sekunden": "s",
     }
 )
+"""Other words for units."""
+ROUND_TRIP: Final = frozenset(("rtt", "rtts", "ping", "pings"))
 _ONE_WAY: Final = {"oneway", "owd"}
-_WORD: Final = re.compile(r"(?i:rtts?|pings?|round|trips?)|[A-Z]?[a-zµμ]+|[A-Z]+")
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
+_CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z\d_]+")
+_TOGETHER: Final = re.compile(
+    r"(min|max|avg|mean|median|std|stddev)?(rtts?|pings?|owd|latency|delay|round(?=trip)|time(?=ms|us))"
+    r"(trips?)?(min|max|avg|mean|median|std|ms|us|ns|sec|s)?"
+)
+"""Words that are written as one: ``rttms``, ``avgrtt``, ``roundtrip``."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a file."""
+    """Column of a file."""
 
     path: str | Path
     name: str
-    """Its heading; empty without one."""
+    """Heading; empty without one."""
     values: Mapping[int, float]
     """Numbers by line, as they stand there."""
 
@@ -48,9 +64,7 @@ class Column:
     def round_trips(self) -> bool:
         """Whether its name says so: ``rtt_ms``, ``ping``, ``Round trip (s)``."""
         words = self.words
-        return "round trip" in " ".join(words) or any(
-            "rtt" in word or word in ("ping", "pings") for word in words
-        )
+        return "round trip" in " ".join(words) or bool(ROUND_TRIP & set(words))
 
     @property
     def one_way(self) -> bool:
@@ -69,7 +83,7 @@ class Column:
                 none is asked for.
         """
         where = f"column {self.name!r} of {self.path}"
-        words = [_WORDS.get(word, word) for word in self.words]
+        words = [WORDS.get(word, word) for word in self.words]
         named = UNITS.get(words[-1]) if words else None
         if unit is None:
             for word in words[:-1]:
@@ -84,12 +98,22 @@ class Column:
     @property
     def unit_in_name(self) -> bool:
         """Whether its name ends in a unit."""
-        return bool(self.words) and _WORDS.get(self.words[-1], self.words[-1]) in UNITS
+        return bool(self.words) and WORDS.get(self.words[-1], self.words[-1]) in UNITS
 
     @property
     def words(self) -> list[str]:
-        """Of its name, in lower case."""
-        return [word.lower() for word in _WORD.findall(self.name)]
+        """Whole words of its name, in lower case: ``starttime`` has no ``rtt`` in it."""
+        return [word for letters in _LETTERS.findall(self.name) for word in _words(letters)]
+
+
+def _words(letters: str) -> Iterator[str]:
+    """Yield the words in letters without anything between them."""
+    if (found := _TOGETHER.fullmatch(letters.lower())) is not None:
+        yield from filter(None, found.groups())
+        return
+    for part in _CAMEL.findall(letters):
+        found = _TOGETHER.fullmatch(part.lower())
+        yield from filter(None, found.groups()) if found else (part.lower(),)
 
 
 def unit_in_ms(unit: str) -> float:
@@ -104,7 +128,7 @@ def unit_in_ms(unit: str) -> float:
 
 
 def read(path: str | Path, column: str | int | None) -> Column:
-    """One column of a CSV file; empty lines are left out.
+    """Return one column of a CSV file; empty lines are left out.
 
     Args:
         column: its name in the first line, or its number from 0; None: the file has only one. A
@@ -148,7 +172,7 @@ def read(path: str | Path, column: str | int | None) -> Column:
 
 
 def _rows(lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """What is not empty, with the number of its last line."""
+    """Yield each row that is not empty, with the number of its last line."""
     rows = csv.reader(lines)
     for row in rows:
         if any(map(str.strip, row)):

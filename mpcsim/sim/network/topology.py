@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Never, TypeVar
+from typing import Any, Final, Never, TypeVar
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, party_ids
@@ -26,6 +26,9 @@ from mpcsim.sim.network.transport import Connection, whole
 from mpcsim.sim.rich_display import Table, counted, document
 
 __all__ = ["Direction", "Link", "Network", "Site"]
+
+SLOWEST_MBIT_PER_S: Final = 0.001
+"""Lowest rate of a link."""
 
 T = TypeVar("T", "Site", "Link", Connection)
 
@@ -88,6 +91,11 @@ class Link:
             rate = getattr(self, name)
             if rate is not None and not rate > 0:
                 raise UsageError(f"{where}: {name} is {rate}: not above 0")
+            if rate is not None and rate < SLOWEST_MBIT_PER_S:
+                raise UsageError(
+                    f"{where}: {name} is {rate}: below {SLOWEST_MBIT_PER_S} (1 kbit/s), a single "
+                    "message takes hours and more; is the rate in Mbit/s?"
+                )
         for name in ("loss", "back_loss"):
             loss = getattr(self, name)
             if not isinstance(loss, int | float):

@@ -163,6 +163,10 @@ BAD = {
         lambda: VirtualRun([*toy_parties(100), *toy_parties(100)], STAR),
         "party 1 .* twice",
     ),
+    "1 bit/s": (
+        lambda: link(mbit_per_s=1e-6),
+        r"link a - b: mbit_per_s is 1e-06: below 0.001 \(1 kbit/s\)",
+    ),
     "deadline": (lambda: VirtualRun(toy_parties(100), STAR, deadline_ms=-1.0), "deadline_ms"),
     "unknown region": (lambda: Network.preset("soul"), "did you mean seoul"),
     "a preset's typo": (

@@ -23,7 +23,7 @@ from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Waiti
 from mpcsim.protocols.engine.events import StepFinished, StepStarted
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.losses import Loss, mean_loss
-from mpcsim.sim.network.topology import Link, Network, Site
+from mpcsim.sim.network.topology import SLOWEST_MBIT_PER_S, Link, Network, Site
 from mpcsim.sim.network.traffic import wire_bytes
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.replay import MessageGraph, Step, record
@@ -35,8 +35,6 @@ from mpcsim.sim.traces.records import Verdict
 # Beyond these a session takes days of its own time; what is meant is something else.
 LONGEST_MS: Final = 60_000.0
 """Largest mean one-way latency of a link that an explorer takes."""
-SLOWEST_MBIT_PER_S: Final = 0.001
-"""Lowest rate."""
 MOST_LOSS: Final = 0.5
 """Largest share of lost packets."""
 

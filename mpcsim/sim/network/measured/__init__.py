@@ -1,8 +1,12 @@
-"""Links that people measured: readers of what ping, mtr, hping3, tcpping, iperf3, browsers and curl
-write, fits of distributions to it, and latencies that come in bursts.
+"""Links that people measured: readers of what ping, fping, mtr, hping3, tcpping, iperf3, browsers
+and curl write, and of tables; fits of distributions to it, and latencies that come in bursts.
 
 ``reading`` recognises a file and reads its ``Series``; ``fit`` finds distributions for one;
 ``assembly`` makes a ``Network`` of them; ``bursts`` keeps the order of the samples in blocks.
+
+One format is one module. Readers of programs that send probe after probe share ``probe_runs``,
+mtr's ``mtr_hops``, those of calls ``phases``, those of tables ``tables``, ``layout`` and ``cells``.
+A reader reads right or refuses: ``other_programs`` names what looks like one of them and is not.
 """
 
 from mpcsim.sim.network.measured import assembly, reading

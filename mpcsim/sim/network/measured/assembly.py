@@ -38,7 +38,8 @@ class Assembled:
 
     def note(self, source: str) -> str:
         """What the network file says at its top."""
-        lines = [f"Measured: {Path(source).name}, read as {self.fits[0].series.format}."]
+        first = self.fits[0].series
+        lines = [f"Measured: {Path(source).name}, read as {first.format}.", f"Unit: {first.unit}."]
         for each in self.fits:
             lines += about(each)
         lines += [f"Assumed: {text}." for text in self.assumptions]
@@ -48,7 +49,8 @@ class Assembled:
 def about(fit: Fit) -> list[str]:
     """What a fit is of, with everything that its reader and it have to say."""
     series = fit.series
-    count = counted(series.moments.count, "one-way time" if series.one_way else "round trip")
+    what = "one-way time" if series.one_way else "round trip"
+    count = counted(number, what) if (number := series.moments.count) else f"{what}s"
     lost = f", {series.lost} of {series.sent} lost" if series.sent else ""
     lines = [f"{series.a} - {series.b}: {count}{lost} ({series.probe.value})."]
     lines += [f"  {text}." for text in series.understood]

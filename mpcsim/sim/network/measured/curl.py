@@ -1,4 +1,4 @@
-"""What ``curl -w`` writes: the timings of calls, in seconds from their start.
+"""Timings that ``curl -w`` writes: of calls, in seconds from their start.
 
 Either curl's own JSON, one object for each call (``-w '%{json}\\n'``), or lines of a name and a
 time, as people write them (``time_connect: 0.012345``); another ``time_namelookup``, or an empty
@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 from mpcsim.sim.network.measured import located
+from mpcsim.sim.network.measured.located import Node
 from mpcsim.sim.network.measured.phases import Phases
-from mpcsim.sim.network.measured.series import Draft, Probe, Series
+from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 NAMES: Final = (
     "time_namelookup",
@@ -34,16 +37,18 @@ _LINE: Final = re.compile(
 
 
 class Call(NamedTuple):
-    """One call's times."""
+    """Times of a call."""
 
     line: int
-    """Where it begins."""
+    """Line where it begins."""
     times: dict[str, float]
     """Seconds by name."""
     lines: Mapping[str, int] = {}
-    """Where they stand, if not all in one line."""
+    """Lines where they stand, if not all in one."""
     opened: float = -1.0
     """Connections that it opened; -1: it does not say."""
+    host: str = ""
+    """The server, if it says."""
 
 
 def recognises(text: str) -> bool:
@@ -68,10 +73,12 @@ def read(text: str, path: str) -> list[Series]:
         UsageError: no call opened a connection; a time that is none or negative, or before the one
             that it follows: names the line.
     """
-    draft = Draft(path, "curl -w", Probe.HTTP)
-    phases = Phases(draft)
-    calls = _json(text, path) if '"time_' in text else _lines(text, draft)
+    calls = list(_json(text, path) if '"time_' in text else _lines(text, _draft(path, "")))
+    hosts = dict.fromkeys(call.host for call in calls)
+    found = {host: Phases(_draft(path, host if len(hosts) > 1 else "")) for host in hosts or ("",)}
     for call in calls:
+        phases = found[call.host]
+        draft = phases.draft
         _check(call, draft)
         line, times = call.line, call.times
         if "time_connect" not in times:
@@ -95,7 +102,18 @@ def read(text: str, path: str) -> list[Series]:
         draft.add(connect * 1000, at)
         if tls := times.get("time_appconnect"):
             phases.tls_ms.append((tls - times["time_connect"]) * 1000)
-    return [phases.series()]
+    useful = [each for each in found.values() if each.draft.rtt_ms]
+    for host, each in found.items():
+        if useful and each not in useful:
+            _once(useful[0].draft, f"no call to {host} opened a connection: left out")
+    return [each.series() for each in useful or list(found.values())[:1]]
+
+
+def _draft(path: str, host: str) -> Draft:
+    draft = Draft(path, "curl -w", Probe.HTTP, b=host or GATEWAY_SITE)
+    draft.unit = "seconds, as the format has them"
+    draft.assumed.append("a TCP connect takes one round trip")
+    return draft
 
 
 def _once(draft: Draft, warning: str) -> None:
@@ -134,7 +152,19 @@ def _json(text: str, path: str) -> Iterator[Call]:
     for call in located.parse(whole, path).items():
         times = {name: found.number() for name in NAMES if (found := call.get(name)) is not None}
         opened = call.get("num_connects")
-        yield Call(call.line, times, opened=-1.0 if opened is None else opened.number())
+        connects = -1.0 if opened is None else opened.number()
+        yield Call(call.line, times, opened=connects, host=_host(call))
+
+
+def _host(call: Node) -> str:
+    """Return the server of a call: of its URL, or its address."""
+    for name in ("url_effective", "url"):
+        url = call.get(name)
+        if url is not None and isinstance(url.value, str):
+            with suppress(ValueError):
+                return urlsplit(url.value if "//" in url.value else f"//{url.value}").netloc
+    address = call.get("remote_ip")
+    return "" if address is None else str(address.value)
 
 
 def _lines(text: str, draft: Draft) -> Iterator[Call]:

@@ -172,6 +172,11 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
         candidates = _without_samples(series)
         neighbours, memory = 0.0, 0
     if blocks is not None:
+        if series.runs:
+            warnings.append(
+                f"{len(series.runs)} runs follow each other: a block may begin in one and end in "
+                "the next"
+            )
         there, back = _divided(times, series.one_way)
         chosen = _candidate("bursts", Bursts(there, blocks), times, back, series.one_way)
         candidates = (chosen, *candidates)

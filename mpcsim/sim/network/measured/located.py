@@ -8,7 +8,7 @@ from typing import Any
 
 from mpcsim.errors import UsageError
 
-__all__ = ["Entry", "Node", "parse"]
+__all__ = ["Entry", "Node", "parse", "parse_all"]
 
 
 class Entry(dict[str, Any]):
@@ -16,13 +16,27 @@ class Entry(dict[str, Any]):
 
     line: int = 0
     """Where it begins, from 1."""
+    doubled: dict[str, list[Any]]
+    """All values of a member that stands there several times; the last one counts otherwise."""
+
+
+def _entry(pairs: list[tuple[str, Any]]) -> Entry:
+    """Return the object of these members."""
+    entry = Entry(pairs)
+    entry.doubled = {}
+    if len(entry) < len(pairs):
+        for name in entry:
+            values = [value for each, value in pairs if each == name]
+            if len(values) > 1:
+                entry.doubled[name] = values
+    return entry
 
 
 class _Decoder(json.JSONDecoder):
     """The standard one, with its scanner in Python, which asks this for every object."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(object_pairs_hook=_entry)
         plain = decoder.JSONObject  # type: ignore[attr-defined]
         line, counted_to = 1, 0
 
@@ -32,8 +46,7 @@ class _Decoder(json.JSONDecoder):
             line += text.count("\n", counted_to, place)
             counted_to = place
             here = line
-            found, end = plain(text_and_place, *more)
-            entry = Entry(found)
+            entry, end = plain(text_and_place, *more)
             entry.line = here
             return entry, end
 
@@ -69,6 +82,16 @@ class Node:
         inner = f"{self.path}.{key}" if self.path else key
         return Node(self.value[key], self.file, inner, self.line)
 
+    def every(self, key: str) -> list[Node]:
+        """What is under the key: several values where the member is doubled."""
+        found = self.get(key)
+        if found is None:
+            return []
+        doubled = self.value.doubled.get(key) if isinstance(self.value, Entry) else None
+        if doubled is None:
+            return [found]
+        return [Node(each, self.file, found.path, self.line) for each in doubled]
+
     def items(self) -> list[Node]:
         """The elements of a list."""
         if not isinstance(self.value, list):
@@ -99,7 +122,7 @@ class Node:
 
 
 def parse(text: str, file: str) -> Node:
-    """The whole text.
+    """Return the whole text as one value.
 
     Raises:
         UsageError: it is not JSON: names the line.
@@ -107,7 +130,34 @@ def parse(text: str, file: str) -> Node:
     try:
         return Node(_Decoder().decode(text), file)
     except json.JSONDecodeError as error:
-        cut = " (the text ends too early)" if error.pos >= len(text.rstrip()) else ""
-        raise UsageError(f"{file}, line {error.lineno}: not JSON: {error.msg}{cut}") from None
+        raise _not_json(error, text, file) from None
     except RecursionError:
         raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
+
+
+def parse_all(text: str, file: str) -> list[Node]:
+    """Return the values that stand one after the other, or in a list; at least one.
+
+    Raises:
+        UsageError: there is something else than JSON: names the line.
+    """
+    decoder_, found, at = _Decoder(), [], 0
+    while at < len(text):
+        at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+        if at >= len(text):
+            break
+        try:
+            value, at = decoder_.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            raise _not_json(error, text, file) from None
+        except RecursionError:
+            raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
+        found += Node(value, file).items() if isinstance(value, list) else [Node(value, file)]
+    if not found:
+        raise UsageError(f"{file}: there is no JSON in it")
+    return found
+
+
+def _not_json(error: json.JSONDecodeError, text: str, file: str) -> UsageError:
+    cut = " (the text ends too early)" if error.pos >= len(text.rstrip()) else ""
+    return UsageError(f"{file}, line {error.lineno}: not JSON: {error.msg}{cut}")

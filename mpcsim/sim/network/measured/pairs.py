@@ -1,121 +1,65 @@
-"""A CSV of round trips, or of one-way times where headings say so: one a line, of one or several
-pairs.
+"""A table of round trips (CSV, Markdown, JSON), or of one-way times where headings say so: one a
+line, or one a column, of one or several pairs; or their minimum, mean and maximum.
 
-Headings say what a column is: the ends (``from`` and ``to``, ``source`` and ``target``, ``a`` and
-``b``, ...), the round trip (``rtt_ms``, ``ping``, ``delay_us``: the unit is at the end, or else
-milliseconds) or the time of one way (``one_way_ms``, ``owd``, ``latency_ms``), when it was taken
-(``time``, ``timestamp``: seconds, or ISO 8601). Columns that say none of this are left alone.
-Commas, semicolons (with decimal commas) or tabs part them. A file without headings has one column,
-of round trips.
+Headings say what a column is (``layout``); a unit is at their end, or behind each number, or else
+milliseconds. A file without headings has one column, of round trips.
 
-A round trip that is empty, or ``*``, ``timeout``, ``lost``, ``nan`` or ``-``, got lost.
+A round trip that is empty, -1, or ``*``, ``timeout``, ``lost``, ``nan`` or ``-``, got lost.
 """
 
 from __future__ import annotations
 
-import csv
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.columns import Column
-from mpcsim.sim.network.measured.series import CLIENT_SITE, GATEWAY_SITE, Draft, Probe, Series
-
-FORMAT: Final = "CSV of round trips"
-ONE_WAY: Final = "CSV of one-way times"
-
-_ENDS: Final = (
-    {"from", "source", "src", "a", "client", "origin", "sitea", "fromsite", "fromregion"},
-    {"to", "target", "destination", "dest", "dst", "b", "server", "siteb", "tosite", "toregion"},
+from mpcsim.sim.network.columns import UNITS, Column
+from mpcsim.sim.network.measured import tables
+from mpcsim.sim.network.measured.cells import Number, decimal_of, is_lost, number
+from mpcsim.sim.network.measured.layout import Layout, Statistics, choose
+from mpcsim.sim.network.measured.series import (
+    CLIENT_SITE,
+    GATEWAY_SITE,
+    LONGEST_MS,
+    Draft,
+    Probe,
+    Series,
+    Summary,
 )
-_WHEN: Final = {
-    "time",
-    "timestamp",
-    "at",
-    "when",
-    "date",
-    "datetime",
-    "epoch",
-    "times",
-    "timestamps",
-}
-_LATENCY: Final = {"latency", "delay", "ms", "rtt", "ping"}
-_HEADING: Final = re.compile(r"[\w ()/µ-]{1,40}")
-_LOST: Final = {"", "*", "-", "timeout", "lost", "nan", "none", "null", "na", "n/a"}
+from mpcsim.sim.network.measured.tables import Row, Table
+from mpcsim.sim.rich_display import counted
 
-
-class Row(NamedTuple):
-    """A line of a CSV file that is not empty."""
-
-    line: int
-    cells: Sequence[str]
-
-
-class _Layout(NamedTuple):
-    """Which column is which."""
-
-    rtt: int
-    ends: tuple[int, int] | None
-    when: int | None
-
-
-def rows(text: str) -> tuple[list[Row], str]:
-    """What is not empty, and what parts the columns."""
-    lines = text.splitlines()
-    first = next((line for line in lines if line.strip()), "")
-    separator = max(",;\t", key=first.count)
-    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    return list(_rows(reader)), separator
-
-
-def _rows(reader: Iterator[list[str]]) -> Iterator[Row]:
-    while True:
-        try:
-            cells = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            line = getattr(reader, "line_num", 0)
-            raise UsageError(f"line {line}: not CSV: {error}") from None
-        if any(map(str.strip, cells)) and not cells[0].startswith("#"):
-            yield Row(getattr(reader, "line_num", 0), [cell.strip() for cell in cells])
-
-
-def number(cell: str, separator: str) -> float | None:
-    """The number in a cell; None: it is none."""
-    try:
-        value = float(cell.replace(",", ".") if separator == ";" else cell)
-    except ValueError:
-        return None
-    return None if math.isnan(value) else value
+FORMAT: Final = "{} of round trips"
+ONE_WAY: Final = "{} of one-way times"
+EPOCHS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
+"""Seconds since 1970 are below the last: a larger time is in ns, us or ms."""
 
 
 def recognises(text: str) -> bool:
-    """Whether a heading or the lines look like it."""
+    """Whether there are headings of round trips, or numbers under headings."""
     try:
-        found, separator = rows(text)
-        if not found:
-            return False
-        first = found[0].cells
-        if number(first[0], separator) is not None:
-            return all(number(row.cells[0], separator) is not None for row in found[:5])
-        headings = [Column("", cell, {}) for cell in first if _HEADING.fullmatch(cell)]
-        if any(set(each.words) & _LATENCY or each.round_trips for each in headings):
-            return True
-        at = _layout(found, separator, "", None).rtt
+        table = tables.parse(text)
     except UsageError:
         return False
-    cells = [row.cells[at] for row in found[1:6] if at < len(row.cells)]
-    return any(number(cell, separator) is not None for cell in cells)
+    if not table.rows or (table.separator == tables.JSON and len(table.rows) < 2):
+        return False
+    first = table.rows[0].cells
+    if number(first[0], ".") is not None:
+        return all(number(row.cells[0], ".") or number(row.cells[0], ",") for row in table.rows[:5])
+    words = {word for cell in first if len(cell) <= 40 for word in Column("", cell, {}).words}
+    if words & {"latency", "delay", "ms", "rtt", "ping"}:
+        return True
+    under = [cell for row in table.rows[1:6] for cell in row.cells]
+    return any(number(cell, ".") or number(cell, ",") for cell in under)
 
 
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:
     """The round trips of every pair, in the order of the file.
 
-    Rows of both directions of a pair belong together: a round trip goes both ways.
+    Rows of both directions of a pair belong together: a round trip goes both ways. A place and
+    itself are a pair: the network within it.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the heading says, or milliseconds.
@@ -125,124 +69,277 @@ def read(text: str, path: str, unit: str | None = None, column: str | None = Non
         UsageError: no or several columns may be the round trips, a cell is no time: names the line.
     """
     try:
-        found, separator = rows(text)
+        table = tables.parse(text)
+        if not table.rows:
+            raise UsageError(f"read as {FORMAT.format(table.name)}, but it is empty")
+        layout = choose(table, path, column)
+        reader = _Reader(table, layout, path, unit)
+        if layout.statistics is not None:
+            return reader.statistics(layout.statistics)
+        return reader.series()
     except UsageError as error:
-        raise UsageError(f"{path}, {error}") from None
-    if not found:
-        raise UsageError(f"{path}: read as {FORMAT}, but it is empty")
-    layout = _layout(found, separator, path, column)
-    headed = number(found[0].cells[layout.rtt], separator) is None
-    heading = Column(path, found[0].cells[layout.rtt] if headed else "", {})
-    in_ms = heading.unit_in_ms(unit)
-    said = unit is not None or heading.unit_in_name
-    one_way = heading.one_way
-    form = ONE_WAY if one_way else FORMAT
-    drafts: dict[frozenset[str], Draft] = {}
-    width = len(found[0].cells)
-    for row in found[headed:]:
-        a, b = _ends(row, layout, path, width)
-        pair = frozenset((a, b))
-        if pair not in drafts:
-            drafts[pair] = draft = Draft(path, form, Probe.UNKNOWN, a, b, unit_known=said)
-            if not heading.round_trips and not one_way:
-                name = f"column {heading.name!r}" if headed else "the column"
-                draft.understood.append(f"{name} is taken for round trips")
-            if one_way:
-                draft.understood.append(
-                    f"column {heading.name!r} is one way by its name; shown is twice that"
-                )
-        draft = drafts[pair]
-        cell = row.cells[layout.rtt] if layout.rtt < len(row.cells) else ""
-        if cell.lower() in _LOST:
-            draft.lose(row.line)
-            continue
-        value = number(cell, separator)
-        if value is None:
-            raise draft.wrong(row.line, f"{cell!r} is not a number")
-        at = None if layout.when is None else _when(row, layout.when, separator, draft)
-        draft.add(value * in_ms * (2 if one_way else 1), row.line, at)
-    if not drafts:
-        raise UsageError(f"{path}: read as {FORMAT}, but there is nothing under its headings")
-    for draft in drafts.values():
-        if draft.lost_in:
-            draft.understood.append(f"{len(draft.lost_in)} without a time: lost")
-    return [draft.series(one_way=one_way) for draft in drafts.values()]
+        located = str(error).startswith(path)
+        raise error if located else UsageError(f"{path}, {error}") from None
 
 
-def _ends(row: Row, layout: _Layout, path: str, width: int) -> tuple[str, str]:
-    if layout.ends is None:
-        return CLIENT_SITE, GATEWAY_SITE
-    if len(row.cells) < max(layout.ends) + 1:
-        raise UsageError(f"{path}, line {row.line}: {len(row.cells)} cells, but {width} headings")
-    a, b = (row.cells[at] for at in layout.ends)
-    if not a or not b:
-        raise UsageError(f"{path}, line {row.line}: a site has no name")
-    if a == b:
-        raise UsageError(f"{path}, line {row.line}: from {a} to itself: a link needs two sites")
-    return a, b
+@dataclass
+class _Reader:
+    table: Table
+    layout: Layout
+    path: str
+    unit: str | None
+    drafts: dict[frozenset[str], Draft] = field(default_factory=dict)
+    bad_time: str = ""
+    missing: list[int] = field(default_factory=list)
 
-
-def _when(row: Row, column: int, separator: str, draft: Draft) -> float | None:
-    """Seconds; a time without a zone is taken for UTC."""
-    cell = row.cells[column] if column < len(row.cells) else ""
-    if not cell:
-        return None
-    value = number(cell, separator)
-    if value is not None:
-        return value
-    try:
-        at = datetime.fromisoformat(cell)
-    except ValueError:
-        raise draft.wrong(row.line, f"{cell!r} is no time: seconds, or ISO 8601") from None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _layout(found: Sequence[Row], separator: str, path: str, column: str | None) -> _Layout:
-    first = found[0].cells
-    if all(number(cell, separator) is not None for cell in first if cell):
-        if len(first) > 1:
+    def series(self) -> list[Series]:
+        """Return the round trips of every pair."""
+        layout = self.layout
+        body = layout.body(self.table)
+        decimals = [self._decimal(at) for at in layout.times]
+        for row in body:
+            self._check_width(row)
+            for nth, at in enumerate(layout.times):
+                draft = self._draft(row, nth)
+                cell = self._cell(row, at)
+                if is_lost(cell):
+                    draft.lose(row.line)
+                else:
+                    ms = self._ms(cell, layout.columns[at], decimals[nth], row, draft)
+                    draft.add(ms, row.line, self._when(row))
+        if not self.drafts:
             raise UsageError(
-                f"{path}, line {found[0].line}: {len(first)} columns without headings: which are "
-                "the round trips? Write a heading (rtt_ms) above them"
+                f"{self.path}: read as {self._format(0)}, but there is nothing under its headings"
             )
-        return _Layout(0, None, None)
-    names = [Column(path, cell, {}) for cell in first]
-    joined = {at: "".join(name.words) for at, name in enumerate(names)}
-    ends = [next((at for at in joined if joined[at] in known), None) for known in _ENDS]
-    both = (ends[0], ends[1]) if ends[0] is not None and ends[1] is not None else None
-    rtt = _round_trips(names, joined, both, path, column)
-    whens = [
-        at
-        for at, name in enumerate(names)
-        if at != rtt and name.words[:1] and name.words[0] in _WHEN
-    ]
-    return _Layout(rtt, both, whens[0] if whens else None)
+        one_way = layout.columns[layout.times[0]].one_way
+        for draft in self.drafts.values():
+            if draft.lost_in:
+                draft.understood.append(f"{len(draft.lost_in)} without a time: lost")
+            if self.bad_time:
+                draft.times_s.clear()
+                draft.warnings.append(self.bad_time)
+            if self.missing:
+                draft.warnings.append(
+                    f"{counted(len(self.missing), 'line')} (the first is {self.missing[0]}) end "
+                    "before the round trips: taken for lost"
+                )
+        useful = [draft for draft in self.drafts.values() if draft.rtt_ms] or [
+            *self.drafts.values()
+        ][:1]
+        made = [draft.series(one_way=one_way) for draft in useful]
+        silent = [draft for draft in self.drafts.values() if not draft.rtt_ms]
+        if silent and made:
+            names = ", ".join(f"{draft.a} - {draft.b}" for draft in silent)
+            made[0] = replace(
+                made[0], warnings=(*made[0].warnings, f"nothing came back: {names}: left out")
+            )
+        return made
+
+    def _check_width(self, row: Row) -> None:
+        width = len(self.table.rows[0].cells)
+        if any(row.cells[width:]):
+            raise UsageError(
+                f"{self.path}, line {row.line}: {len(row.cells)} cells, but {width} headings: is "
+                "there a decimal comma? Part the columns with semicolons"
+            )
+
+    def _cell(self, row: Row, at: int) -> str:
+        if at < len(row.cells):
+            return row.cells[at]
+        self.missing.append(row.line)
+        return ""
+
+    def _decimal(self, at: int) -> str:
+        body = self.layout.body(self.table)
+        cells = [(row.line, row.cells[at]) for row in body if at < len(row.cells)]
+        return decimal_of(cells, self.table.separator)
+
+    def _format(self, nth: int) -> str:
+        one_way = bool(self.layout.times) and self.layout.columns[self.layout.times[nth]].one_way
+        return (ONE_WAY if one_way else FORMAT).format(self.table.name)
+
+    def _draft(self, row: Row, nth: int) -> Draft:
+        a, b = self._pair(row, nth)
+        pair = frozenset((a, b))
+        if pair not in self.drafts:
+            heading = self.layout.columns[self.layout.times[nth]]
+            self.drafts[pair] = draft = Draft(self.path, self._format(nth), Probe.UNKNOWN, a, b)
+            self._say(draft, heading)
+        return self.drafts[pair]
+
+    def _say(self, draft: Draft, heading: Column) -> None:
+        """Note how the columns were understood."""
+        if self.unit is not None:
+            draft.unit = f"{self.unit}, as --unit says"
+        elif heading.unit_in_name:
+            draft.unit = f"{heading.words[-1]}, as the heading says"
+        else:
+            draft.unit, draft.unit_known = "milliseconds, since nothing says another unit", False
+        name = f"column {heading.name!r}" if self.layout.has_headings else "the column"
+        if heading.one_way:
+            draft.assumed.append("the way back takes what was measured one way")
+            draft.understood.append(f"{name} is one way by its name; shown is twice that")
+        elif not heading.round_trips:
+            draft.assumed.append(f"{name} is of round trips")
+        if self.layout.statistics is None and {"avg", "mean", "average"} & set(heading.words):
+            draft.warnings.append(
+                f"{name} is of means by its name: single round trips scatter more than they do"
+            )
+        if self.layout.targets:
+            draft.assumed.append("each column is of the target that its heading names")
+        elif self.layout.ends == (None, None):
+            draft.assumed.append("all rows are of one link")
+        draft.understood += self.layout.notes
+
+    def _pair(self, row: Row, nth: int) -> tuple[str, str]:
+        if self.layout.targets:
+            return CLIENT_SITE, self.layout.targets[nth]
+        found = []
+        for at, alone in zip(self.layout.ends, (CLIENT_SITE, GATEWAY_SITE), strict=True):
+            if at is None:
+                found.append(alone)
+                continue
+            if at >= len(row.cells):
+                width = len(self.table.rows[0].cells)
+                raise UsageError(
+                    f"{self.path}, line {row.line}: {len(row.cells)} cells, but {width} headings: "
+                    "is the line cut?"
+                )
+            if not row.cells[at]:
+                raise UsageError(f"{self.path}, line {row.line}: a site has no name: write one")
+            found.append(row.cells[at])
+        return found[0], found[1]
+
+    def _ms(self, cell: str, heading: Column, decimal: str, row: Row, draft: Draft) -> float:
+        value = number(cell, decimal)
+        if value is None:
+            raise draft.wrong(
+                row.line, f"{cell!r} is not a number (lost ones are empty, -1 or timeout)"
+            )
+        return value.value * self._factor(value, heading, row, draft)
+
+    def _factor(self, value: Number, heading: Column, row: Row, draft: Draft) -> float:
+        in_ms = heading.unit_in_ms(self.unit)
+        if value.unit is not None:
+            said = self.unit is not None or heading.unit_in_name
+            if said and UNITS[value.unit] != in_ms:
+                raise draft.wrong(
+                    row.line, f"a number in {value.unit}, under a heading (or --unit) of another"
+                )
+            in_ms = UNITS[value.unit]
+            draft.unit_known = True
+            draft.unit = f"{value.unit}, as the cells say"
+        return in_ms * (2 if heading.one_way else 1)
+
+    def _when(self, row: Row) -> float | None:
+        """Return seconds; a time without a zone is taken for UTC."""
+        at = self.layout.when
+        cell = row.cells[at] if at is not None and at < len(row.cells) else ""
+        if at is None or not cell or self.bad_time:
+            return None
+        heading = self.layout.columns[at]
+        value = number(cell, "," if self.table.separator == ";" else ".")
+        if value is not None:
+            unit = heading.words[-1] if heading.unit_in_name else ""
+            if unit and heading.words != [unit]:
+                return value.value * heading.unit_in_ms(None) / 1000
+            return value.value / next((by for at, by in EPOCHS if value.value > at), 1.0)
+        try:
+            found = datetime.fromisoformat(cell)
+        except ValueError:
+            self.bad_time = (
+                f"column {heading.name!r} is read without times: {cell!r} in line {row.line} is no "
+                "time (seconds, or ISO 8601)"
+            )
+            return None
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+    # -------------------------------------------------------------- statistics
+
+    def statistics(self, at: Statistics) -> list[Series]:
+        """Return the pairs of a table of minimum, mean and maximum."""
+        found: dict[frozenset[str], tuple[Draft, list[Summary], list[int], list[int]]] = {}
+        columns = [each for each in (at.least, at.mean, at.most, at.std) if each is not None]
+        decimals = {each: self._decimal(each) for each in columns}
+        heading = self.layout.columns[at.mean]
+        for row in self.layout.body(self.table):
+            self._check_width(row)
+            a, b = self._pair(row, 0)
+            pair = frozenset((a, b))
+            if pair not in found:
+                form = f"{self.table.name} of minimum, mean and maximum"
+                draft = Draft(self.path, form, Probe.UNKNOWN, a, b)
+                self._say(draft, heading)
+                found[pair] = draft, [], [], []
+            draft, summaries, sents, lines = found[pair]
+            lines.append(row.line)
+            sent = self._count(row, at.sent)
+            received = self._count(row, at.received)
+            sents.append(sent)
+            if is_lost(self._cell(row, at.mean)):
+                draft.lose(row.line)
+                continue
+            times = [
+                self._ms(
+                    self._cell(row, each), self.layout.columns[each], decimals[each], row, draft
+                )
+                for each in columns
+            ]
+            least, mean, most = times[:3]
+            if not 0 <= least <= mean <= most or not 0 < most <= LONGEST_MS:
+                raise draft.wrong(
+                    row.line,
+                    f"minimum {least:g}, mean {mean:g} and maximum {most:g} ms do not fit each "
+                    "other: are the headings right?",
+                )
+            count = received or sent
+            summaries.append(
+                Summary.estimated(count, least, mean, most)
+                if at.std is None
+                else Summary(count, least, mean, most, times[3])
+            )
+        made = [
+            _of_summaries(draft, summaries, sum(sents), heading.one_way, lines)
+            for draft, summaries, sents, lines in found.values()
+            if summaries
+        ]
+        if not made:
+            raise UsageError(f"{self.path}: there is no time under the headings")
+        return made
+
+    def _count(self, row: Row, at: int | None) -> int:
+        value = number(row.cells[at], ".") if at is not None and at < len(row.cells) else None
+        return int(value.value) if value is not None and 0 <= value.value < 1e9 else 0
 
 
-def _round_trips(
-    names: Sequence[Column],
-    joined: Mapping[int, str],
-    ends: tuple[int, int] | None,
-    path: str,
-    column: str | None,
-) -> int:
-    listed = ", ".join(repr(name.name) for name in names)
-    if column is not None:
-        chosen = [at for at, name in enumerate(names) if name.name == column]
-        if len(chosen) != 1:
-            raise UsageError(f"{path} has no column {column!r}, or several; it has {listed}")
-        return chosen[0]
-    others = [at for at in joined if at not in (ends or ())]
-    for fits in (
-        [at for at in others if names[at].round_trips],
-        [at for at in others if set(names[at].words) & _LATENCY or names[at].one_way],
-        others if len(others) == 1 else [],
-    ):
-        if len(fits) == 1:
-            return fits[0]
-        if fits:
-            break
-    raise UsageError(
-        f"{path}: which of the columns {listed} has the round trips? Call it "
-        "rtt_ms, or say --column"
+def _of_summaries(
+    draft: Draft, summaries: Sequence[Summary], sent: int, one_way: bool, lines: Sequence[int]
+) -> Series:
+    whole = Summary.pooled(summaries)
+    how = "their deviation"
+    if whole.std_is_estimated:
+        how = "no deviation in the file: the scatter is such that the maximum is about the slowest"
+    draft.understood.append(
+        f"means, with minimum and maximum as limits: {whole.least_ms:g} to {whole.most_ms:g} ms, "
+        f"mean {whole.mean_ms:g}; {how}"
+    )
+    if not whole.count:
+        rows = counted(len(summaries), "row")
+        draft.understood.append(f"{rows}; of how many round trips is not said")
+    return Series(
+        draft.a,
+        draft.b,
+        draft.format,
+        draft.probe,
+        (),
+        tuple(lines),
+        sent=sent,
+        lost=max(sent - whole.count, 0) if whole.count else 0,
+        summary=whole,
+        one_way=one_way,
+        runs=tuple(each.count for each in summaries) if whole.count and len(summaries) > 1 else (),
+        unit=draft.unit,
+        assumed=tuple(draft.assumed),
+        understood=tuple(draft.understood),
+        warnings=tuple(draft.warnings),
     )

@@ -1,14 +1,30 @@
-"""Which format a file is in, and what it says."""
+"""Reading a file of measurements: recognise its format, and hand it to that format's reader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.measured import curl, har, iperf3, matrix, mtr, pairs, ping, syn
+from mpcsim.sim.network.measured import (
+    curl,
+    fping,
+    har,
+    iperf3,
+    mahimahi,
+    matrix,
+    mtr,
+    mtr_text,
+    other_programs,
+    pairs,
+    ping,
+    syn,
+    windows_ping,
+)
 from mpcsim.sim.network.measured.series import Series
 
 __all__ = ["FORMATS", "Reading", "read"]
@@ -23,28 +39,101 @@ FORMATS: Final[Mapping[str, _Format]] = {
     "har": _Format(har.recognises, har.read),
     "iperf3": _Format(iperf3.recognises, iperf3.read),
     "mtr": _Format(mtr.recognises, mtr.read),
+    "mtr-report": _Format(mtr_text.recognises_report, mtr_text.read_report),
+    "mtr-csv": _Format(mtr_text.recognises_csv, mtr_text.read_csv),
+    "mtr-raw": _Format(mtr_text.recognises_raw, mtr_text.read_raw),
     "hping3": _Format(syn.recognises_hping3, syn.read_hping3),
     "tcpping": _Format(syn.recognises_tcpping, syn.read_tcpping),
     "ping": _Format(ping.recognises, ping.read),
+    "windows-ping": _Format(windows_ping.recognises, windows_ping.read),
+    "fping": _Format(fping.recognises, fping.read),
     "curl": _Format(curl.recognises, curl.read),
+    "mahimahi": _Format(mahimahi.recognises, mahimahi.read),
     "matrix": _Format(matrix.recognises, matrix.read),
     "csv": _Format(pairs.recognises, pairs.read),
 }
-"""By name, in the order in which they are tried."""
+"""Readers by name, in the order in which they are tried."""
 
+PAIRS_SHOWN: Final = 10
+SHOWN: Final = 60
+"""Letters of a line in an error."""
+REMEDY_SAID: Final = re.compile(r"curl -w|--mbit|rtt_ms|run |measure |write |leave |save ")
+"""Errors with such words say themselves what to do."""
+_AS_PRINTED: Final = "Give the file as the program printed it, from its first line on"
+REMEDIES: Final[Mapping[str, str]] = {
+    "har": "Or time the connections with curl -w '%{json}\\n'",
+    "iperf3": "Give the report of iperf3 --json of a test over TCP that went through",
+    "mtr": "Give the report of mtr --json that reached the target",
+    "mtr-report": "Give the report of mtr that reached the target",
+    "mtr-csv": "Give the CSV of mtr that reached the target",
+    "mtr-raw": _AS_PRINTED,
+    "hping3": _AS_PRINTED,
+    "tcpping": _AS_PRINTED,
+    "ping": _AS_PRINTED,
+    "windows-ping": _AS_PRINTED,
+    "fping": _AS_PRINTED,
+    "curl": "Give what curl -w '%{json}\\n' writes",
+    "matrix": "Give one number for each pair of regions",
+    "csv": "Give a table with the headings from,to,rtt_ms",
+}
+"""Remedies for a file that is refused, by format."""
 LARGEST_BYTES: Final = 256 * 1024 * 1024
-"""Of a file: a year of pings, one a second, has twice that; a tenth of it says as much."""
+"""Largest file: a year of pings, one a second, has twice that; a tenth of it says as much."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file says."""
+    """Content of a file."""
 
     path: str
     format: str
     """A name in ``FORMATS``."""
     series: tuple[Series, ...]
-    """One for each pair of sites; at least one."""
+    """Series for each pair of sites; at least one."""
+
+    @property
+    def summary(self) -> list[str]:
+        """Lines on the file as a whole: format, runs, units, assumptions."""
+        first = self.series[0]
+        formats = ", ".join(dict.fromkeys(each.format for each in self.series))
+        runs = sum(len(each.runs) or 1 for each in self.series)
+        lines = [f"{self.path}: read as {formats}"]
+        if len(self.series) > 1:
+            lines.append(f"  {_several(self.series)}")
+        elif first.runs:
+            lines.append(f"  {runs} runs: {_runs(first)}")
+        else:
+            lines.append("  one run")
+        lines += [f"  unit: {unit}" for unit in dict.fromkeys(each.unit for each in self.series)]
+        said = dict.fromkeys(text for each in self.series for text in each.assumed)
+        lines += [f"  assumed: {text}" for text in said]
+        return lines
+
+
+def _several(series: Sequence[Series]) -> str:
+    """Return which pairs there are, and how one is chosen."""
+    named = [f"{each.a} - {each.b}{_of_runs(each)}" for each in series[:PAIRS_SHOWN]]
+    more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
+    return (
+        f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={series[0].a} "
+        f"--site={series[0].b})"
+    )
+
+
+def _of_runs(series: Series) -> str:
+    return f" ({len(series.runs)} runs)" if series.runs else ""
+
+
+def _runs(series: Series) -> str:
+    """Return how many round trips each run has, and their mean."""
+    said, at = [], 0
+    for count in series.runs[:PAIRS_SHOWN]:
+        times = series.rtt_ms[at : at + count]
+        mean = f", mean {fmean(times):.4g} ms" if times else ""
+        said.append(f"{count} round trips{mean}" if count != 1 else f"1 round trip{mean}")
+        at += count
+    more = f"; and {len(series.runs) - PAIRS_SHOWN} more" if len(series.runs) > PAIRS_SHOWN else ""
+    return "; ".join(said) + more
 
 
 def read(
@@ -54,7 +143,7 @@ def read(
     unit: str | None = None,
     column: str | None = None,
 ) -> Reading:
-    """What a file of measurements says.
+    """Return the content of a file of measurements.
 
     Args:
         format_name: a name in ``FORMATS``; by default what the file's content looks like.
@@ -81,13 +170,28 @@ def read(
             raise UsageError(f"{path}: read as {name}, which says the unit of its times itself")
         else:
             found = FORMATS[name].read(text, str(path))
-    except UsageError as error:
+    except UsageError as found_wrong:
+        error = _with_text(found_wrong, text)
         others = [each for each, kind in FORMATS.items() if kind.recognises(text)]
         if format_name is None or format_name in others:
-            raise
+            remedy = "" if REMEDY_SAID.search(str(error)) else REMEDIES.get(name, "")
+            raise UsageError(f"{error}{'. ' * bool(remedy)}{remedy}") from None
         hint = f" It looks like {others[0]}." if others else ""
         raise UsageError(f"{error}; it does not look like {format_name}.{hint}") from None
     return Reading(str(path), name, tuple(found))
+
+
+def _with_text(error: UsageError, text: str) -> str:
+    """Return the message, with the text of the line that it names."""
+    message = str(error)
+    found = re.search(r", (?:in )?lines? (\d+)", message)
+    lines = text.splitlines()
+    if found is None or not 1 <= int(found[1]) <= len(lines):
+        return message
+    line = lines[int(found[1]) - 1].strip()
+    if not line or line[:SHOWN] in message or repr(line[:SHOWN])[1:-1] in message:
+        return message
+    return f"{message} [line {found[1]}: {line[:SHOWN]!r}]"
 
 
 def _text(path: str | Path) -> str:
@@ -97,27 +201,35 @@ def _text(path: str | Path) -> str:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
-    if data[:2] == b"\xff\xfe":
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", errors="replace")  # PowerShell's redirection
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        # cmd.exe writes in the code page of its language; ping's lines are known by their form.
+        text = data.decode("cp850")
+        if windows_ping.recognises(text):
+            return text
         line = data[: error.start].count(b"\n") + 1
-        raise UsageError(f"{path}, line {line}: not text in UTF-8") from None
+        raise UsageError(f"{path}, line {line}: not text in UTF-8: save it as UTF-8") from None
     if "\0" in text:
         raise UsageError(f"{path}: not text")
     return text
 
 
 def _recognised(text: str, path: str | Path) -> str:
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if not first:
+        raise UsageError(f"{path} is empty: nothing was measured")
+    if said := other_programs.alike(text):
+        raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     for name, kind in FORMATS.items():
         if kind.recognises(text):
             return name
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    if not first:
-        raise UsageError(f"{path} is empty")
+    if said := other_programs.other(text):
+        raise UsageError(f"{path}, line 1: {first[:SHOWN]!r}: {said}")
     raise UsageError(
         f"{path} is in no format that is known ({', '.join(FORMATS)}): its first line is "
-        f"{first[:60]!r}. Programs must speak English (LC_ALL=C ping ...); a CSV file has "
-        "headings, such as from,to,rtt_ms"
+        f"{first[:SHOWN]!r}. Give a program's text as it printed it (LC_ALL=C ping ...); a CSV "
+        "file has headings, such as from,to,rtt_ms"
     )

@@ -1,4 +1,4 @@
-"""What every reader makes of a file: round trips between two sites, in order, and what got lost.
+"""Series that a reader makes of a file: round trips between two sites, in order, and losses.
 
 Times are milliseconds. A reader collects into a ``Draft``; ``Draft.series`` looks at it as a whole
 and says what is odd.
@@ -7,17 +7,17 @@ and says what is odd.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
-from statistics import fmean, median, pstdev
+from statistics import NormalDist, fmean, median, pstdev
 from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import counted
 
-__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary"]
+__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary", "in_lines"]
 
 CLIENT_SITE: Final = "client"
 GATEWAY_SITE: Final = "gateway"
@@ -30,11 +30,11 @@ OUTLIER: Final = 10.0
 SLOW_MS: Final = 3000.0
 LINES_SHOWN: Final = 5
 SYN_TIMEOUT_MS: Final = 1000.0
-"""After which a SYN that got lost is sent again (RFC 6298)."""
+"""Time after which a SYN that got lost is sent again (RFC 6298)."""
 
 
 class Probe(Enum):
-    """What was sent to measure with."""
+    """Packets that were sent to measure with."""
 
     ICMP = "ICMP echo"
     TCP = "TCP"
@@ -51,13 +51,58 @@ ICMP_WARNING: Final = (
 
 @dataclass(frozen=True)
 class Summary:
-    """What a program says of round trips that it does not list."""
+    """Statistics that a program prints of round trips that it does not list."""
 
     count: int
+    """Round trips; 0: not known."""
     least_ms: float
     mean_ms: float
     most_ms: float
     std_ms: float
+    std_is_estimated: bool = False
+    """Whether the file has no deviation: then it is that of ``estimated``."""
+
+    @classmethod
+    def estimated(cls, count: int, least_ms: float, mean_ms: float, most_ms: float) -> Summary:
+        """Return the summary of a file without a deviation: a log-normal's above the least, with
+        this mean, whose largest of ``count`` (or of 100) is about the greatest."""
+        excess, reach = mean_ms - least_ms, most_ms - least_ms
+        if excess <= 0 or reach <= excess:
+            return cls(count, least_ms, mean_ms, most_ms, 0.0, True)
+        z = NormalDist().inv_cdf(1 - 1 / max(count or 100, 10))
+        sigma = z - math.sqrt(max(0.0, z * z - 2 * math.log(reach / excess)))
+        std = excess * math.sqrt(math.expm1(sigma * sigma))
+        return cls(count, least_ms, mean_ms, most_ms, std, True)
+
+    @classmethod
+    def pooled(cls, parts: Sequence[Summary]) -> Summary:
+        """Return the summary of several runs together, each as heavy as its round trips."""
+        count = sum(each.count for each in parts)
+        weights = [each.count or 1 for each in parts]
+        total = sum(weights)
+        mean = sum(w * each.mean_ms for w, each in zip(weights, parts, strict=True)) / total
+        second = sum(
+            w * (each.std_ms**2 + (each.mean_ms - mean) ** 2)
+            for w, each in zip(weights, parts, strict=True)
+        )
+        return cls(
+            count if all(each.count for each in parts) else 0,
+            min(each.least_ms for each in parts),
+            mean,
+            max(each.most_ms for each in parts),
+            math.sqrt(second / total),
+            any(each.std_is_estimated for each in parts),
+        )
+
+    def scaled(self, factor: float) -> Summary:
+        """Return the summary in another unit."""
+        return replace(
+            self,
+            least_ms=self.least_ms * factor,
+            mean_ms=self.mean_ms * factor,
+            most_ms=self.most_ms * factor,
+            std_ms=self.std_ms * factor,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,14 +111,14 @@ class Series:
 
     a: str
     b: str
-    """From where to where; the names of sites, or of hosts."""
+    """Ends, from the first to the second; the names of sites, or of hosts."""
     format: str
-    """Of the file, in words: ``ping (Linux)``."""
+    """Name of the file's format: ``ping (Linux)``."""
     probe: Probe
     rtt_ms: tuple[float, ...]
-    """In the order of the file; empty where there is only a summary."""
+    """Round trips in the order of the file; empty where there is only a summary."""
     lines: tuple[int, ...] = ()
-    """Where they stand."""
+    """Lines where they stand."""
     sent: int = 0
     """Probes; 0: not known."""
     lost: int = 0
@@ -81,18 +126,24 @@ class Series:
     segment_loss: float | None = None
     """Share of the segments that were sent again; an upper bound of what was lost."""
     mbit_per_s: float | None = None
-    """From a to b; ``back_mbit_per_s`` from b to a."""
+    """Rate from a to b; ``back_mbit_per_s`` from b to a."""
     back_mbit_per_s: float | None = None
     summary: Summary | None = None
-    """In place of samples."""
+    """Statistics in place of samples."""
     tls_round_trips: int | None = None
-    """Of a TLS handshake, as its duration tells."""
+    """Round trips of a TLS handshake, as its duration tells."""
     one_way: bool = False
     """Each sample is twice what was measured one way."""
+    runs: tuple[int, ...] = ()
+    """Round trips of each run of the program, in the order of the file; empty: one run."""
+    unit: str = "milliseconds, as the format has them"
+    """Unit of the file's times, and whence that is known."""
+    assumed: tuple[str, ...] = ()
+    """Assumptions of the reader, in sentences."""
     in_order: bool = True
     """Whether the samples follow each other in time as they do in the file."""
     understood: tuple[str, ...] = ()
-    """What else the file says, in sentences."""
+    """Further content of the file, in sentences."""
     warnings: tuple[str, ...] = ()
 
     @property
@@ -110,7 +161,7 @@ class Series:
 
     @property
     def loss(self) -> float:
-        """Of one way: half of what is lost on a round trip, in the sense that both ways of that
+        """Loss of one way: half of what is lost on a round trip, so that both ways of that
         loss lose what was measured; or the share of the segments that TCP sent again."""
         if self.segment_loss is not None:
             return self.segment_loss
@@ -123,7 +174,7 @@ class Series:
 
 @dataclass
 class Draft:
-    """What a reader has so far. Lines count from 1."""
+    """Series in the making: what a reader has so far. Lines count from 1."""
 
     path: str
     format: str
@@ -132,6 +183,8 @@ class Draft:
     b: str = GATEWAY_SITE
     unit_known: bool = True
     """Whether the file says in which unit its times are."""
+    unit: str = "milliseconds, as the format has them"
+    assumed: list[str] = field(default_factory=list)
     rtt_ms: list[float] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     lost_in: list[int] = field(default_factory=list)
@@ -140,7 +193,7 @@ class Draft:
     sent: int = 0
     """Probes, if the file says so itself."""
     times_s: list[tuple[float, int]] = field(default_factory=list)
-    """When samples were taken, and in which lines."""
+    """Times at which samples were taken, and their lines."""
     understood: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -178,7 +231,7 @@ class Draft:
         )
 
     def series(self, **more: object) -> Series:
-        """All of it, with warnings of what is odd.
+        """Return all of it, with warnings of what is odd.
 
         Raises:
             UsageError: nothing is left.
@@ -186,7 +239,7 @@ class Draft:
         if not self.rtt_ms:
             raise UsageError(
                 f"{self.path}: read as {self.format}, but there is no round trip in it"
-                + (f", only 0 ms {_in(self.zeros)}" if self.zeros else "")
+                + (f", only 0 ms {in_lines(self.zeros)}" if self.zeros else "")
                 + (
                     f"; {counted(len(self.lost_in), 'probe')} without an answer"
                     * bool(self.lost_in)
@@ -205,6 +258,8 @@ class Draft:
             tuple(self.lines),
             sent=sent,
             lost=sent - answered,
+            unit=self.unit,
+            assumed=tuple(self.assumed),
             in_order=in_order,
             understood=tuple(self.understood),
             warnings=tuple(self.warnings),
@@ -220,19 +275,20 @@ class Draft:
             lines = [self.lines[at] for at in again]
             self.warnings.append(
                 f"{counted(len(again), 'connection')} took more than a second to open "
-                f"({_in(lines)}): taken for a lost SYN that was sent again, not for a round trip"
+                f"({in_lines(lines)}): taken for a lost SYN that was sent again, not for a round "
+                "trip"
             )
             self.lost_in += lines
             for at in reversed(again):
                 del self.rtt_ms[at], self.lines[at]
 
     def _warn(self) -> bool:
-        """Say what is odd; returns whether times go forward."""
+        """Warn of what is odd, and return whether times go forward."""
         middle, warn = median(self.rtt_ms), self.warnings.append
         if self.probe is Probe.ICMP:
             warn(ICMP_WARNING)
         if self.zeros:
-            warn(f"0 ms is no round trip ({_in(self.zeros)}): left out")
+            warn(f"0 ms is no round trip ({in_lines(self.zeros)}): left out")
         if not self.unit_known and max(self.rtt_ms) < 1:
             warn(
                 f"all round trips are below 1 ms (median {middle:g}) and no unit is said: taken "
@@ -250,7 +306,7 @@ class Draft:
         if far:
             warn(
                 f"{counted(len(far), 'round trip')} of more than {OUTLIER:g} times the median of "
-                f"{middle:.3g} ms ({_in(far)}): kept"
+                f"{middle:.3g} ms ({in_lines(far)}): kept"
             )
         return self._warn_of_times()
 
@@ -260,8 +316,8 @@ class Draft:
         back = [line for step, line in steps if step < 0]
         if back:
             self.warnings.append(
-                f"time goes backwards {_in(back)}: samples are kept in the file's order, which "
-                "was not that of the measurement"
+                f"time goes backwards {in_lines(back)}: samples are kept in the file's order, "
+                "which was not that of the measurement"
             )
         forward = [step for step, _ in steps if step > 0]
         if forward:
@@ -269,13 +325,13 @@ class Draft:
             gaps = [line for step, line in steps if step > 5 * usual]
             if gaps:
                 self.warnings.append(
-                    f"gaps in time before what stands {_in(gaps)}: usually {usual:.3g} s pass from "
-                    "one sample to the next; bursts do not reach across a gap"
+                    f"gaps in time before what stands {in_lines(gaps)}: usually {usual:.3g} s pass "
+                    "from one sample to the next; bursts do not reach across a gap"
                 )
         return not back
 
 
-def _in(lines: Iterable[int]) -> str:
+def in_lines(lines: Iterable[int]) -> str:
     """``in line 3``, ``in lines 3, 4 and 7 more``."""
     found = sorted(set(lines))
     shown = ", ".join(map(str, found[:LINES_SHOWN]))

@@ -8,10 +8,15 @@ What they look like::
     --- host hping statistic ---
     2 packets transmitted, 1 packets received, 50% packet loss      # hping3 writes "tramitted"
 
+    len=44 ip=192.0.2.1 ttl=57 DF id=0 tos=0 iplen=44               # -V: three lines an answer
+    sport=443 flags=SA seq=0 win=29200 rtt=12.3 ms
+    seq=1234567 ack=987654 sum=ab12 urp=0
+
     seq 0: tcp response from host (192.0.2.1) [open]  12.345 ms
     seq 1: no response (timeout)
 
-Source: hping3 3.a2 (``waitpacket.c``, ``statistics.c``); tcpping 2.6 (tcptraceroute).
+Source: hping3 3.a2 (``waitpacket.c``: ``log_ip``, ``log_tcp``; ``statistics.c``); tcpping 2.6
+(tcptraceroute).
 """
 
 from __future__ import annotations
@@ -19,22 +24,29 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mpcsim.sim.network.measured.series import Draft, Probe, Series
+from mpcsim.sim.network.measured.probe_runs import ProbeRuns, Reply, Run
+from mpcsim.sim.network.measured.series import Probe, Series, Summary
 from mpcsim.sim.rich_display import counted
 
-_HPING: Final = re.compile(
-    r"len=\d+ ip=\S+ .*?(?:flags=(?P<flags>\S+) )?.*?seq=(?P<seq>\d+).* rtt=(?P<ms>\S+) ms"
+_HPING_HEAD: Final = re.compile(r"HPING (?P<host>\S+) \(")
+_HPING_IP: Final = re.compile(r"(?P<twice>DUP! )?len=\d+ ip=(?P<host>\S+) ")
+_HPING_RTT: Final = re.compile(
+    r"(?:flags=(?P<flags>\S+) )?.*?\bseq=(?P<seq>\d+).*\brtt=(?P<ms>\S+) ms"
 )
+_HPING_ICMP: Final = re.compile(r"(?P<flags>)icmp_seq=(?P<seq>\d+).*\brtt=(?P<ms>\S+) ms")
 _HPING_SENT: Final = re.compile(r"(?P<sent>\d+) packets tra\w+, (?P<got>\d+) packets received")
+_HPING_STATISTICS: Final = re.compile(
+    r"round-trip min/avg/max = (?P<least>[\d.]+)/(?P<mean>[\d.]+)/(?P<most>[\d.]+) ms"
+)
 _TCPPING: Final = re.compile(
-    r"seq\s+(?P<seq>\d+): (?:tcp response from .*?(?:\[(?P<state>\w+)\])?\s+(?P<ms>\S+) ms"
-    r"|(?P<none>no response.*))"
+    r"seq\s+(?P<seq>\d+): (?:tcp response from (?P<host>\S+).*?(?:\[(?P<state>\w+)\])?\s+"
+    r"(?P<ms>\S+) ms|(?P<none>no response.*))"
 )
 
 
 def recognises_hping3(text: str) -> bool:
     """Whether it begins with hping's line, or has its replies."""
-    return bool(re.search(r"^HPING \S+ \(|^len=\d+ ip=\S+ .*rtt=", text, re.MULTILINE))
+    return bool(re.search(r"^HPING \S+ \(|^(DUP! )?len=\d+ ip=\S+ ", text, re.MULTILINE))
 
 
 def recognises_tcpping(text: str) -> bool:
@@ -43,68 +55,80 @@ def recognises_tcpping(text: str) -> bool:
 
 
 def read_hping3(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; what answers twice counts once.
+    """Round trips of the answers; what answers twice counts once. Every header begins a run.
 
     Raises:
         UsageError: a time that is none, or no answer at all: names the line.
     """
     icmp = "icmp mode set" in text or "icmp_seq=" in text
-    draft = Draft(path, "hping3", Probe.ICMP if icmp else Probe.TCP)
-    seen: set[int] = set()
-    twice = refused = 0
+    runs = ProbeRuns(path, "hping3", Probe.ICMP if icmp else Probe.TCP)
+    runs.assumed = ["a number of seq without an answer is a probe that got lost"]
+    run: Run | None = None
+    ended, is_duplicate, address, refused = False, False, "", 0
     for number, line in enumerate(text.splitlines(), 1):
-        if (found := _HPING_SENT.search(line)) is not None:
-            draft.sent = int(found["sent"])
-        elif (found := _HPING.search(line)) is not None:
-            seq = int(found["seq"])
-            if seq in seen or line.startswith("DUP!"):
-                twice += 1
-                continue
-            seen.add(seq)
-            refused += found["flags"] is not None and "R" in found["flags"]
-            draft.add(_number(found["ms"], draft, number), number)
-        elif "rtt=" in line:
-            raise draft.wrong(number, f"{line.strip()!r} is not as hping3 writes it")
-    _holes(draft, seen)
-    if twice:
-        draft.warnings.append(f"{counted(twice, 'answer')} came twice: left out")
+        if (found := _HPING_HEAD.match(line)) is not None:
+            run, ended = runs.begin(found["host"], number), False
+            continue
+        if (found := _HPING_SENT.match(line)) is not None and run is not None:
+            run.sent, run.received, ended = int(found["sent"]), int(found["got"]), True
+        elif (found := _HPING_STATISTICS.match(line)) is not None and run is not None:
+            times = (float(found[name]) for name in ("least", "mean", "most"))
+            run.summary, run.summary_line = Summary.estimated(0, *times), number
+        if (found := _HPING_IP.match(line)) is not None:
+            is_duplicate, address = found["twice"] is not None, found["host"]
+        if re.search(r"\brtt=", line) is None:
+            continue
+        answer = (_HPING_ICMP if "icmp_seq=" in line else _HPING_RTT).search(line)
+        if answer is None or not address:
+            raise runs.wrong(number, f"{line.strip()!r} is not as hping3 writes it")
+        if run is None or ended or (run.line == 0 and run.host != address):
+            run, ended = runs.begin(address, number), False
+            run.line = 0
+        ms = _number(answer["ms"], runs, number)
+        if not is_duplicate:
+            refused += "R" in (answer["flags"] or "")
+        run.replies.append(Reply(int(answer["seq"]), ms, number, None, is_duplicate))
+        is_duplicate = False
     if refused:
-        draft.understood.append(
+        runs.understood.append(
             f"{counted(refused, 'answer')} with RST: the port is closed, the round trip holds"
         )
-    return [draft.series()]
+    return runs.series()
 
 
 def read_tcpping(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; ``no response`` is a loss.
+    """Round trips of the answers; ``no response`` is a loss. Numbers that come again are of another
+    run; lines of other hosts, too.
 
     Raises:
         UsageError: a line that is neither, or no answer at all: names the line.
     """
-    draft = Draft(path, "tcpping", Probe.TCP)
+    runs = ProbeRuns(path, "tcpping", Probe.TCP)
+    runs.assumed = ["no response is a probe that got lost"]
+    run: Run | None = None
+    last = -1
     for number, line in enumerate(text.splitlines(), 1):
         if not line.startswith("seq"):
             continue
         found = _TCPPING.match(line)
         if found is None:
-            raise draft.wrong(number, f"{line.strip()!r} is not as tcpping writes it")
-        if found["none"]:
-            draft.lose(number)
-        else:
-            draft.add(_number(found["ms"], draft, number), number)
-    return [draft.series()]
+            raise runs.wrong(number, f"{line.strip()!r} is not as tcpping writes it")
+        seq, host = int(found["seq"]), found["host"]
+        if run is None or seq <= last:
+            run = runs.begin(host or "", number)
+        elif host is not None and run.host not in ("", host):
+            run = runs.begin(host, number)
+        run.host, last = run.host or host or "", seq
+        ms = None if found["none"] else _number(found["ms"], runs, number)
+        run.replies.append(Reply(seq, ms, number))
+    named = [each.host for each in runs.runs if each.host]
+    for each in runs.runs:
+        each.host = each.host or (named[0] if len(set(named)) == 1 else "a host that is not named")
+    return runs.series()
 
 
-def _holes(draft: Draft, seen: set[int]) -> None:
-    missing = set(range(min(seen), max(seen) + 1)) - seen if seen else set()
-    for _ in missing:
-        draft.lose(0)
-    if missing:
-        draft.understood.append(f"{counted(len(missing), 'number')} of seq without an answer: lost")
-
-
-def _number(text: str, draft: Draft, line: int) -> float:
+def _number(text: str, runs: ProbeRuns, line: int) -> float:
     try:
         return float(text)
     except ValueError:
-        raise draft.wrong(line, f"{text!r} is not a time") from None
+        raise runs.wrong(line, f"{text!r} is not a time") from None

@@ -30,9 +30,9 @@ def refusal(path: Path, **how: str) -> str:
     [
         ("", " is empty"),
         ("hello\nworld\n", " is in no format that is known (har, iperf3"),
-        ("Reply from 192.0.2.1: bytes=32 time=14ms TTL=57\n", "Programs must speak English"),
-        ("rtt_ms\n20\nx\n", ", line 3: 'x' is not a number (read as CSV of round trips, 1 round"),
-        ("rtt_ms\n20\n-1\n", ", line 3: a round trip of -1 ms cannot be"),
+        ("host,colour\nx,red\n", "a CSV file has headings"),
+        ("rtt_ms\n20\nz\n", ", line 3: 'z' is not a number (lost ones are empty, -1 or timeout)"),
+        ("rtt_ms\n20\n-2\n", ", line 3: a round trip of -2 ms cannot be"),
         ("rtt_ms\n20\ninf\n", ", line 3: a round trip of inf ms cannot be"),
         ("rtt\n20\n90000\n", ", line 3: a round trip of 90000 ms is longer than a minute: is it"),
         (
@@ -42,9 +42,7 @@ def refusal(path: Path, **how: str) -> str:
         ("rtt_ms\n\n*\nlost\n", "no round trip in it; 2 probes without an answer"),
         ("20,30\n40,50\n", ", line 1: 2 columns without headings"),
         ("from,to,rtt\nx,y,20\nx\n", ", line 3: 1 cells, but 3 headings"),
-        ("from,to,rtt\nx,y,20\nx,x,20\n", ", line 3: from x to itself"),
         ("from,to,rtt\nx,y,20\n,x,20\n", ", line 3: a site has no name"),
-        ("time,rtt\nnoon,20\n", ", line 2: 'noon' is no time: seconds, or ISO 8601"),
         (REPLY.format(1, 20) + REPLY.format(2, "x"), ", line 2: time=x is not a number"),
         (REPLY.format(1, -20), ", line 1: a round trip of -20 ms cannot be (read as ping"),
         ("x,a,b\na,,x\nb,3,\n", ", line 2: column b: 'x' is not a number"),
@@ -83,10 +81,9 @@ def test_what_is_wrong(text: str, message: str, tmp_path: Path) -> None:
         ("iperf3.json", '"rtt"', '"rt"', "no interval has the sender's rtt"),
         ("iperf3.json", '"rtt": 3', '"rtt": -3', "line 19: a round trip of -32.606 ms cannot be"),
         ("calls.har", '"wait": 4', '"wait": -4', "line 24: log.entries[0].timings.wait: -43.593"),
-        ("calls.har", '"connect": 6', '"connect": 1', "is shorter than ssl inside it"),
         ("calls.har", '"url": "https://', '"url": "', "'gateway.example/v3/wallet/sign' is no"),
         ("mtr.json", '"Best": 27', '"Best": 57', "line 34: report.hubs[2]: Best 57.928, Avg"),
-        ("mtr.json", '"Avg"', '"Av"', "line 34: report.hubs[2]: 'Avg' is missing"),
+        ("mtr.json", '"Avg"', '"Av"', "line 12: report.hubs[0]: 'Avg' is missing"),
     ],
 )
 def test_what_is_wrong_in_a_report(
@@ -106,6 +103,7 @@ def test_what_is_wrong_in_a_report(
         ("rtt\n20\n0\n30\n", "0 ms is no round trip (in line 3): left out"),
         ("rtt\n20\n21\n22\n2000\n", "1 round trip of more than 10 times the median of 21.5 ms (in"),
         ("rtt\n21000\n22000\n", "the median is 21.5 s: slower than a geostationary satellite"),
+        ("time,rtt\nnoon,20\n", "is read without times: 'noon' in line 2 is no time (seconds, or"),
         ("time,rtt\n1,20\n2,21\n1.5,22\n", "time goes backwards in line 4"),
         ("rtt\n9\n0\n0\n9\n", "(in lines 3, 4)"),
         ("rtt\n" + "9\n0\n" * 7, "(in lines 3, 5, 7, 9, 11 and 2 more)"),

@@ -179,7 +179,7 @@ def test_a_heading_means_the_same_everywhere(heading: str, tmp_path: Path) -> No
     path_of_regions = tmp_path / "regions.csv"
     path_of_regions.write_text(f"{heading},x,y\nx,,41\ny,41,\n")
     [regions] = read(path_of_regions).series
-    assert regions.format == "matrix of regions" + ", one way" * (not round_trip)
+    assert regions.format == "matrix of regions (CSV)" + ", one way" * (not round_trip)
     assert regions.rtt_ms == (41.0 * (2 - round_trip),)
     made = Empirical.from_rtt(path) if round_trip else Empirical.from_csv(path)
     assert made.mean_ms == pytest.approx(41.0 / (1 + round_trip), rel=0.01)

@@ -1,0 +1,63 @@
+"""``iperf3 --json-stream``: an event a line, put together to the document of ``--json``.
+
+    {"event": "start", "data": {...}}
+    {"event": "interval", "data": {"streams": [...], "sum": {...}}}
+    {"event": "end", "data": {...}}
+
+``error``, ``server_output_json`` and ``server_output_text`` are events, too. With
+``--json-stream-full-output`` the document follows its events.
+
+Source: iperf 3.19 (``src/iperf_api.c``, ``JSONStream_Output``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from mpcsim.sim.network.measured.located import Entry, Node
+
+
+def recognises(text: str) -> bool:
+    """Whether it has an event that begins a test."""
+    return re.search(r'"event"\s*:\s*"(start|error)"', text[:4000]) is not None
+
+
+def documents(found: Sequence[Node]) -> list[Node]:
+    """Return the reports of a file: documents as they are, events put together.
+
+    Raises:
+        UsageError: an event without data, or before the test begins: names line and path.
+    """
+    reports: list[Node] = []
+    streamed: Entry | None = None
+    for each in found:
+        event = each.get("event")
+        if event is None:
+            if reports and streamed is reports[-1].value and _same_start(reports[-1], each):
+                reports.pop()
+            reports.append(each)
+            streamed = None
+            continue
+        name, data = event.text(), each["data"].value
+        if name == "start" or streamed is None:
+            if name not in ("start", "error"):
+                raise each.wrong(f"event {name!r} before one that begins a test: is the text cut?")
+            streamed = _entry({"intervals": []}, each.line)
+            reports.append(Node(streamed, each.file, "", each.line))
+        if name == "interval":
+            streamed["intervals"].append(data)
+        else:
+            streamed[name] = data
+    return reports
+
+
+def _same_start(streamed: Node, document: Node) -> bool:
+    return bool(streamed.value.get("start") == document.value.get("start"))
+
+
+def _entry(members: dict[str, Any], line: int) -> Entry:
+    entry = Entry(members)
+    entry.line, entry.doubled = line, {}
+    return entry

@@ -1,0 +1,50 @@
+"""Programs whose output has no reader here: named, so that nobody takes it for another's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_TCP: Final = "measure with hping3 -S, tcpping, or curl -w '%{json}\\n'"
+_HOST: Final = "run ping on a host, or write a CSV"
+_ALIKE: Final = (
+    (r"^\|[ -]*WinMTR statistics|^\|\s*Host\s+-\s+%", "WinMTR", "run mtr --json, or ping"),
+    (
+        r"^connected to .*, seq=\d+ time|^PING \S+:\d+ \(/",
+        "httping",
+        f"its times hold the server's: {_TCP}",
+    ),
+    (r"^ARPING |bytes from .*: index=\d+ time=", "arping", "it asks the next hop alone: run ping"),
+    (r"^Connected to \S+: time=.*protocol=TCP", "paping", _TCP),
+    (r"^(TCP connect to \S+:\d+:|Connecting to \S+:\d+.*: from \S+: )", "psping", _TCP),
+    (r"^(Probing \S+:\d+/tcp|Ping tcp://)", "tcping", _TCP),
+)
+"""Programs with lines like a format's: pattern, name, what to run instead."""
+_OTHERS: Final = (
+    (r"^Starting Nping ", "nping", "run ping, or hping3 -S"),
+    (r"^traceroute6? to ", "traceroute", "run mtr --json"),
+    (r"^(Tracing route to|Routenverfolgung) ", "tracert", "run ping"),
+    (r"^Success rate is \d+ percent", "ping of Cisco IOS", _HOST),
+    (r"^\s*SEQ HOST\s+SIZE TTL TIME", "ping of MikroTik", _HOST),
+    (r"^\[ *(\d+|ID)\].*(Transfer|sec ).*", "iperf's text", "run iperf3 --json"),
+    (r"^<\?xml[^>]*>\s*<MTR ", "mtr --xml", "run mtr --json"),
+)
+
+
+def alike(text: str) -> str:
+    """Return which program's output it is, of those that look like a format's; or nothing."""
+    return _named(text, _ALIKE)
+
+
+def other(text: str) -> str:
+    """Return which program's output it is, where no format was recognised; or nothing."""
+    return _named(text, _OTHERS)
+
+
+def _named(text: str, known: Sequence[tuple[str, str, str]]) -> str:
+    head = text[:20_000]
+    for form, name, remedy in known:
+        if re.search(form, head, re.MULTILINE):
+            return f"it is {name}, which has no reader here: {remedy}"
+    return ""

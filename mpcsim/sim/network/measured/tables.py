@@ -1,0 +1,223 @@
+"""Tables in a text: CSV, Markdown and JSON, as rows of cells that know their line.
+
+- CSV: commas, semicolons, tabs; Excel's ``sep=;`` line; ``#`` comments; a separator at the end of
+  each line. Cells with decimal commas want semicolons, tabs, or quotes.
+- Markdown: ``| a | b |``, with a line of dashes under the headings.
+- JSON: an object of objects (a matrix), or objects with the same members (rows), in a list or one
+  after the other; either may be the only such value of an object around it, which may name a unit
+  (``{"unit": "ms", "data": {...}}``).
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.columns import Column
+from mpcsim.sim.network.measured import located
+from mpcsim.sim.network.measured.located import Entry, Node
+
+JSON: Final = "json"
+_DASHES: Final = re.compile(r"\s*\|?(\s*:?-+:?\s*\|)+\s*(:?-+:?)?\s*")
+_DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+\s*")
+
+
+class Row(NamedTuple):
+    """A line of a table that is not empty."""
+
+    line: int
+    cells: Sequence[str]
+
+
+class Table(NamedTuple):
+    """Rows, and what parts their cells."""
+
+    rows: list[Row]
+    separator: str
+    """Separator of CSV; ``|``: Markdown; ``json``."""
+    name: str
+    """Kind of the table: CSV, Markdown or JSON."""
+
+
+def parse(text: str) -> Table:
+    """Return the table in a text.
+
+    Raises:
+        UsageError: there is none: names the line.
+    """
+    lines = text.splitlines()
+    first = next((line.strip() for line in lines if line.strip()), "")
+    if first.startswith(("{", "[")):
+        return Table(_of_json(text), JSON, "JSON")
+    dashes = [at for at, line in enumerate(lines) if "|" in line and _DASHES.fullmatch(line)]
+    if first.startswith("|") or dashes:
+        return Table(_trimmed(_of_markdown(lines, dashes)), "|", "Markdown")
+    separator = _separator(lines)
+    reader = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    return Table(_trimmed(list(_csv(reader))), separator, "CSV")
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """Return what parts the cells: what the first line has most of, or else the second."""
+    used = [line for line in lines if line.strip() and not line.startswith("#")]
+    if used and (found := re.fullmatch(r"\s*sep=(.)\s*", used[0])):
+        return found[1]
+    for line in used[:2]:
+        most = max(";\t,", key=line.count)
+        if most != "," and line.count(most):
+            return most
+        if line.count(",") and (line is used[0] or not _DECIMAL_COMMA.fullmatch(line)):
+            return ","
+    return ";"  # one column: a comma in it is a decimal one
+
+
+def _csv(reader: Iterator[list[str]]) -> Iterator[Row]:
+    while True:
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            line = getattr(reader, "line_num", 0)
+            raise UsageError(f"line {line}: not CSV: {error}") from None
+        plain = any(map(str.strip, cells)) and not cells[0].startswith("#")
+        if plain and not (len(cells) <= 2 and re.fullmatch(r"\s*sep=.?\s*", cells[0])):
+            yield Row(getattr(reader, "line_num", 0), [cell.strip() for cell in cells])
+
+
+def _of_markdown(lines: Sequence[str], dashes: Sequence[int]) -> list[Row]:
+    """Return the only table: the line above the dashes, and those below with bars."""
+    if len(dashes) > 1:
+        raise UsageError(f"line {dashes[1] + 1}: a second table: give one in a file")
+    at = dashes[0] if dashes else -1
+    above = [Row(at, _markdown(lines[at - 1]))] if at > 0 else []
+    below: list[Row] = []
+    for number, line in enumerate(lines[at + 1 :], at + 2):
+        if "|" not in line:
+            if below:
+                break
+            continue
+        below.append(Row(number, _markdown(line)))
+    return above + below
+
+
+def _markdown(line: str) -> list[str]:
+    cells = [cell.strip().strip("`*") for cell in re.split(r"(?<!\\)\|", line.strip())]
+    return cells[line.strip().startswith("|") : len(cells) - line.strip().endswith("|")]
+
+
+def _trimmed(rows: list[Row]) -> list[Row]:
+    """Take away columns at the end that are empty in every row: a separator stands there."""
+    width = max((len(row.cells) for row in rows), default=0)
+    while width > 1 and all(len(row.cells) < width or not row.cells[width - 1] for row in rows):
+        width -= 1
+    return [Row(row.line, row.cells[:width]) for row in rows]
+
+
+def _of_json(text: str) -> list[Row]:
+    try:
+        values = [node.value for node in located.parse_all(text, "")]
+    except UsageError as error:
+        raise UsageError(str(error).removeprefix(", ")) from None
+    unit = ""
+    if len(values) == 1:
+        unit, inner = _unit(values[0]), _inner(values[0])
+        if _is_matrix(inner):
+            columns = list(dict.fromkeys(name for row in inner.values() for name in row))
+            rows = [
+                Row(row.line, [name, *(_text(row.get(column)) for column in columns)])
+                for name, row in inner.items()
+            ]
+            return [Row(inner.line, [unit, *columns]), *rows]
+        values = inner if _is_rows(inner) else values
+    if not _is_rows(values):
+        raise UsageError(
+            f"line {Node(values[0], '').line}: neither an object of objects (a matrix) nor objects "
+            "(rows)"
+        )
+    members = list(dict.fromkeys(name for each in values for name in each))
+    rows = [Row(each.line, [_text(each.get(name)) for name in members]) for each in values]
+    names = [
+        f"{name}_{unit}" if unit and Column("", name, {}).round_trips else name for name in members
+    ]
+    return [Row(values[0].line, names), *rows]
+
+
+def _unit(value: Any) -> str:
+    """Return the unit that an object around a table names, or one of its objects."""
+    if not isinstance(value, Entry):
+        return ""
+    for each in (value, *(inner for inner in value.values() if isinstance(inner, Entry))):
+        for name, said in each.items():
+            if name.lower() in ("unit", "units") and isinstance(said, str):
+                return said
+            if isinstance(said, list) and _are(said, list) and Column("", name, {}).unit_in_name:
+                return name
+    return ""
+
+
+def _inner(value: Any) -> Any:
+    """Return the only table of an object: ``{"data": [...], "unit": "ms"}``."""
+    if (found := _of_lists(value)) is not None:
+        return found
+    if isinstance(value, Entry) and not _is_matrix(value):
+        inner = [_of_lists(each) or each for each in value.values()]
+        tables = [each for each in inner if _is_matrix(each) or _is_rows(each)]
+        return tables[0] if len(tables) == 1 else value
+    return value
+
+
+def _of_lists(value: Any) -> Entry | None:
+    """Return the matrix of an object with a list of names and one of rows: ``{"regions": [...],
+    "rtt_ms": [[...], ...]}``; None: there is none."""
+    if not isinstance(value, Entry):
+        return None
+    names = [e for e in value.values() if isinstance(e, list) and e and _are(e, str)]
+    lists = [e for e in value.values() if isinstance(e, list) and e and _are(e, list)]
+    if len(names) != 1 or len(lists) != 1:
+        return None
+    if {len(names[0])} != {len(lists[0]), *map(len, lists[0])}:
+        return None
+    matrix = Entry(
+        (name, _entry(zip(names[0], row, strict=True), value.line))
+        for name, row in zip(names[0], lists[0], strict=True)
+    )
+    matrix.line, matrix.doubled = value.line, {}
+    return matrix
+
+
+def _entry(members: Iterable[tuple[str, Any]], line: int) -> Entry:
+    entry = Entry(members)
+    entry.line, entry.doubled = line, {}
+    return entry
+
+
+def _are(values: list[Any], kind: type) -> bool:
+    return all(isinstance(each, kind) for each in values)
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(e, Entry) for e in value)
+
+
+def _is_matrix(value: Any) -> bool:
+    return (
+        isinstance(value, Entry)
+        and bool(value)
+        and all(isinstance(row, Entry) and row and not _has_tables(row) for row in value.values())
+    )
+
+
+def _has_tables(row: Entry) -> bool:
+    return any(isinstance(cell, dict | list) for cell in row.values())
+
+
+def _text(cell: Any) -> str:
+    """Return a JSON value as a cell has it."""
+    if cell is None:
+        return ""
+    return cell.strip() if isinstance(cell, str) else json.dumps(cell)
