@@ -359,6 +359,14 @@ async def test_keys_are_asked_for_once(keys):
 
 
 @with_keys
+async def test_few_wait_for_the_first_keys(keys):
+    """Nobody knows who they are, and each holds a place in the node."""
+    *first, last = await keys.callers(*[keys.gateway.token()] * (MOST_WAITING + 1))
+    assert (set(first), last.status) == ({"id-of-alice"}, 503)
+    assert await keys.callers(keys.gateway.token()) == ["id-of-alice"]
+
+
+@with_keys
 async def test_keys_that_cannot_be_had(keys):
     token = keys.gateway.token()
     keys.gateway.error = Unreachable()
@@ -438,6 +446,7 @@ def test_one_user_leaves_places_to_the_others():
     path = "/v3/wallet/user"
     with running(create_app(settings, gateway, wallet), PLACES[0]) as api:
         alice, bob = (api.as_user(gateway.token(name)) for name in ("alice", "bob"))
+        assert bob.get("/v3/wallet/key").status_code == 200  # the node has the gateway's keys now
         held = [alice.begin("GET", path) for _ in range(3)]
         (refused,) = wait(held, return_when=FIRST_COMPLETED).done
         assert "of this user" in error_of(refused.result(), 503)

@@ -6,8 +6,7 @@ force.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,7 +29,6 @@ from mpcsim.service.errors import (
     not_authentic,
     recovered_meanwhile,
     starting,
-    too_many_at_once,
 )
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
@@ -48,7 +46,6 @@ from mpcsim.service.rpc.session_keys import is_call_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.web.entries import note
 from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.places import TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import all_of, both
 
 AT_ONCE: Final = 128
@@ -88,8 +85,6 @@ class Gateway:
         self.limits = limits
         self._waves = waves
         self._streaming = streaming
-        # Two keys, with each of which either MPC node signs.
-        self._places = UserPlaces(AT_ONCE + 4 * sessions.queues["signing"].capacity)
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -106,6 +101,12 @@ class Gateway:
         """What a node may ask for."""
         return frozenset(self._verbs)
 
+    @property
+    def most_of_user(self) -> int:
+        """Requests of one user that are to be answered at a time, at most."""
+        # Two keys, with each of which either MPC node signs.
+        return AT_ONCE + 4 * self.sessions.queues["signing"].capacity
+
     async def hellos(self) -> dict[PartyId, wire.Hello]:
         """Who the MPC nodes are, as far as can be found out now.
 
@@ -121,22 +122,8 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        with self._place(asking.claims.user_id):
-            await self._attend()
-            return await self._answer(verb, asking, data)
-
-    @contextmanager
-    def _place(self, user_id: str) -> Iterator[None]:
-        """Answer a request of a user in the block.
-
-        Raises:
-            Refused: too many of this user are being answered.
-        """
-        try:
-            with self._places.held(user_id):
-                yield
-        except TooManyOfUser:
-            raise too_many_at_once() from None
+        await self._attend()
+        return await self._answer(verb, asking, data)
 
     async def _attend(self) -> None:
         """What is to be done before any request is answered."""
@@ -160,10 +147,9 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        with self._place(asking.claims.user_id):
-            await self._attend()
-            reply = await self._streaming.exchange(asking, body)
-            return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+        await self._attend()
+        reply = await self._streaming.exchange(asking, body)
+        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is

@@ -38,6 +38,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
         if verb not in node.verbs:
             raise HTTPException(404)
         grant = _grant(request.headers.get("authorization", ""))
+        node.check_grant(grant)
         body = await read_body(request, wire.MAX_BODY_BYTES)
         if node.quick(verb, body):
             reply = node.handle(verb, grant, body)

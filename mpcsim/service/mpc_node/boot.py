@@ -58,6 +58,14 @@ class Boot:
         request could have one begun twice, and what the client says in the first would not fit the
         second, as if the client had cheated."""
 
+    def check_grant(self, data: bytes) -> None:
+        """See that a grant is the gateway's, whatever for.
+
+        Raises:
+            GrantRefused: it is not.
+        """
+        self._grants.check(data)
+
     def read_grant(self, data: bytes) -> Grant:
         """Use a grant up.
 

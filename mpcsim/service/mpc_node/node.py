@@ -203,6 +203,14 @@ class MpcNode:
         """
         self._context.peer.meet(hello)
 
+    def check_grant(self, grant: bytes) -> None:
+        """See that whoever asks is the gateway, before anything is taken from them.
+
+        Raises:
+            GrantRefused: it is not.
+        """
+        self._boot.check_grant(grant)
+
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.
 

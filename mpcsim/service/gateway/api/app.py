@@ -39,6 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
+    too_many_at_once,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -96,9 +97,10 @@ def create_app(
         keys: of tokens.
         book: where its requests are entered.
         extra_routes: further routes; called with what authenticates a request.
-        most_of_user: MPC verbs of one user that are answered at a time.
+        most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
-    api = _Api(gateway, keys, token_lifetime_s, UserPlaces(most_of_user))
+    places = UserPlaces(min(most_of_user, gateway.most_of_user))
+    api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
         Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
@@ -138,6 +140,7 @@ def create_app(
         },
     )
     app.router.redirect_slashes = False
+    app.state.places = places
     app.state.mixed_up_again_at = -math.inf
     return app
 
@@ -347,8 +350,8 @@ class _Api:
         try:
             with self._places.held(claims.user_id):
                 reply = await self._reply(verb, asking, request)
-        except TooManyOfUser as error:
-            raise Refused(UNAVAILABLE, str(error), code=Code.BUSY) from None
+        except TooManyOfUser:
+            raise too_many_at_once() from None
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):
             return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
