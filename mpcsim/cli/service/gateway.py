@@ -27,7 +27,7 @@ from mpcsim.service.operations.supervisor import HOST
 from mpcsim.service.process.listening import ConnectionLimits
 from mpcsim.service.process.settings import describe, read
 from mpcsim.service.web.logs import LogSettings, configure_logs
-from mpcsim.service.web.places import SHARE
+from mpcsim.service.web.user_limits import SHARE
 from mpcsim.sim.network.transport import FORWARDING
 
 N = TypeVar("N", int, float)

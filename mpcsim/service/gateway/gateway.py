@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mpcsim.crypto.groups.curves import CURVES
@@ -48,12 +48,25 @@ from mpcsim.service.rpc.session_keys import is_call_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.web.entries import note
 from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.places import TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import all_of, both
+from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
 
 AT_ONCE: Final = 128
 """Requests of one user that are answered at a time, besides those that may wait for its keys: while
 an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
+
+
+@dataclass(frozen=True)
+class GatewayParts:
+    """Parts that a gateway's verbs are made of, all of them over the same links."""
+
+    sessions: Sessions
+    waves: Waves
+    streaming: Streaming
+    activation: Activation
+    suspensions: Suspensions
+    meeting: Meeting
+    attestations: Attestations
 
 
 class Gateway:
@@ -63,14 +76,8 @@ class Gateway:
         self,
         registry: Registry,
         links: Mapping[PartyId, Link],
-        sessions: Sessions,
+        parts: GatewayParts,
         *,
-        waves: Waves,
-        streaming: Streaming,
-        activation: Activation,
-        suspensions: Suspensions,
-        meeting: Meeting,
-        attestations: Attestations,
         limits: Mapping[str, Limit] = {},
     ) -> None:
         """
@@ -80,14 +87,14 @@ class Gateway:
         """
         self.registry = registry
         self.links = links
-        self.sessions = sessions
-        self.activation = activation
-        self.suspensions = suspensions
-        self.meeting = meeting
-        self.attestations = attestations
+        self.sessions = sessions = parts.sessions
+        self.activation = parts.activation
+        self.suspensions = parts.suspensions
+        self.meeting = parts.meeting
+        self.attestations = parts.attestations
         self.limits = limits
-        self._waves = waves
-        self._streaming = streaming
+        self._waves = parts.waves
+        self._streaming = parts.streaming
         # Two keys, with each of which either MPC node signs.
         self._places = UserPlaces(AT_ONCE + 4 * sessions.queues["signing"].capacity)
         self._verbs: dict[str, Any] = {

@@ -48,7 +48,7 @@ class Boot:
     def start(self) -> None:
         """Begin anew: nothing that was asked for before is good any more."""
         context, seal_key = self._context, self.seal_key.public
-        number = context.store.seal_number()
+        number = context.store.keys.seal_number()
         signature = context.identity.sign(SealKeyStatement(context.me, seal_key, number))
         boot, me = context.rng.bytes(BOOT_BYTES), context.identity.public
         self._hello = wire.Hello(context.me, me, seal_key, signature, boot, number)

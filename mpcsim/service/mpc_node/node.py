@@ -57,7 +57,7 @@ from mpcsim.service.mpc_node.verbs.suspension import Suspensions
 from mpcsim.service.mpc_node.verbs.vault import VaultHalves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Keyring
-from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.entries import note
 
@@ -90,7 +90,7 @@ class MpcNode:
         """
         self.me = me
         rng = rng or SystemRng()
-        seal_key, identity = store.seal_key(rng), store.identity(rng)
+        seal_key, identity = store.keys.seal_key(rng), store.keys.identity(rng)
         context = NodeContext(me, store, identity, Peer(me, store), rng, listener)
         self._context = context
         self._sessions = SessionTable(clock, context.lock)

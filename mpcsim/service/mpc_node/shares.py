@@ -12,7 +12,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.errors import no_such_key, store_failed, suspended, unmerged
 from mpcsim.service.mpc_node.context import LOG, NodeContext
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc.holdings import ACTIVE
+from mpcsim.service.rpc.standing import ACTIVE
 
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""

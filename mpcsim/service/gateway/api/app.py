@@ -54,8 +54,8 @@ from mpcsim.service.web.api_page import page_routes
 from mpcsim.service.web.entries import Book, note
 from mpcsim.service.web.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
 from mpcsim.service.web.idempotency import MEANT_BY, Name
-from mpcsim.service.web.places import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import in_thread
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)

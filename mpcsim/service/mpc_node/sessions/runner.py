@@ -17,8 +17,8 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.mail import opened
+from mpcsim.service.rpc.standing import PREPARED
 
 
 class SessionRunner:
