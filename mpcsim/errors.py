@@ -40,6 +40,16 @@ class InternalError(MpcError):
     """A bug of this package, or an event of negligible probability."""
 
 
+def check_type(argument: str, value: object, kind: type) -> None:
+    """See that an argument is of its type: a bool is no number, a bytearray are no bytes.
+
+    Raises:
+        UsageError: it is of another; the value, which may be secret, is not shown.
+    """
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise UsageError(f"{argument}: expected {kind.__name__}, not {type(value).__name__}")
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
     """Text of a ``UsageError``: a name is unknown, which ones are near, and which there are."""
     names = {each.casefold(): each for each in known}
@@ -73,7 +83,7 @@ class Blame(Enum):
     )
     PRIVATE = "only the accuser can check it: it depends on the accuser's secrets"
     TRANSPORT = (
-        "rests on the transport's word for who sent a message that was not sealed end to end"
+        "rests on the transport's word for who is who: accuser and culprit had no secret before"
     )
     NOBODY = "the check cannot tell who deviated"
 
@@ -270,7 +280,7 @@ class Aborted:
 
     @property
     def consequence(self) -> Consequence:
-        """What to do; never a ban for a message that was not sealed end to end."""
+        """What to do; never a ban on the transport's word."""
         if self.blame in (Blame.NOBODY, Blame.TRANSPORT):
             return Consequence.RETRY
         return self.reason.consequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NewType
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 
 PartyId = NewType("PartyId", int)
 """Index of a share holder: the point at which the sharing polynomial is evaluated (1..65535)."""
@@ -38,14 +38,22 @@ ROLES: Mapping[PartyId, str] = {
 }
 
 
-def party_ids(ids: Iterable[int]) -> tuple[PartyId, ...]:
+def party_ids(ids: Iterable[int], argument: str = "parties") -> tuple[PartyId, ...]:
     """Validate and sort party identifiers.
 
+    Args:
+        argument: what the caller calls them.
+
     Raises:
-        UsageError: an identifier is out of range (0 would be the secret itself), appears twice,
-            or there are too many.
+        UsageError: an identifier is no number or out of range (0 would be the secret itself),
+            appears twice, or there are too many.
     """
-    found = sorted(ids)
+    if isinstance(ids, bytes | bytearray) or not isinstance(ids, Iterable):
+        raise UsageError(f"{argument}: expected identifiers, not {type(ids).__name__}")
+    found = list(ids)
+    for i in found:
+        check_type(argument, i, int)
+    found.sort()
     for i in found:
         if not 1 <= i <= 0xFFFF:
             raise UsageError(f"party id {i} is outside 1..65535")

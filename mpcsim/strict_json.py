@@ -13,19 +13,36 @@ from mpcsim.errors import InvalidEncoding
 
 MAX_NAME: Final = 40
 """Characters of a member's name that an error shows."""
+MOST_VALUES: Final = 1000
+"""Of a request: the largest that makes sense has under a hundred, and commas in texts count, too.
+What a document costs to read is how many values it has, far more than how long it is."""
 
 
-class DuplicateMember(InvalidEncoding):
-    """An object has a member twice. The text goes on after "the body"."""
+class Unwanted(InvalidEncoding):
+    """A document that is JSON, and not taken. The text goes on after "the body"."""
 
 
-def parse(data: bytes) -> Any:
+class DuplicateMember(Unwanted):
+    """An object has a member twice."""
+
+
+class TooManyValues(Unwanted):
+    """A document may have more values than are read."""
+
+
+def parse(data: bytes, most_values: int | None = None) -> Any:
     """The value that a document stands for.
+
+    Args:
+        most_values: in it; None: any number.
 
     Raises:
         DuplicateMember: an object in it, at any depth, names a member twice.
+        TooManyValues: nothing of it has been read.
         InvalidEncoding: it is no such JSON.
     """
+    if most_values is not None and sum(map(data.count, (b",", b"[", b"{"))) >= most_values:
+        raise TooManyValues(f"has {most_values} values or more")
     try:
         value = json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constants)
         if b"\\u" in data:

@@ -1,10 +1,11 @@
 """The REST node: a stateless HTTP service that makes, recovers and uses key shares.
 
-``app`` puts it together. A request goes through ``logs`` (one line each), ``protected`` (token and
-body, in that order) and ``routes`` (what is asked) to ``wallet``, which asks ``gateway``.
-``models`` and ``errors`` are what callers see, ``docs`` describes it to them, ``serving`` binds the
-port.
+Imports ``mpcsim``'s rooms up to ``service``. In reading order:
 
-``local`` runs all of it, gateway and MPC nodes included, in one process; ``calls`` and ``panel``
-ask how long a signing call takes, and why.
+- ``models``, ``errors``, ``checks``: what callers send and see, and what is checked of it
+- ``process``: settings, log lines, workers; ``gateway``: the client of the gateway
+- ``signing``: sessions of the caller's party; ``keys``: the wallet's verbs, and passwords
+- ``api``: routes and what protects them; ``app``: all of it as an ASGI application
+- ``serving``: that on a port; ``controlled``: the same with switches
+- ``local``: gateway, MPC nodes and node in one process, for notebooks; ``calls``: a call, recorded
 """

@@ -49,7 +49,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Literal, Self, TypeVar
 
-import anyio.to_thread
 import httpx
 import numpy as np
 from fastapi import FastAPI
@@ -76,7 +75,7 @@ from node.gateway.gateway_client import GatewayClient
 from node.keys.wallet import Wallet
 from node.process.settings import Settings
 
-__all__ = ["LocalService"]
+__all__ = ["LocalService", "Settings", "create_app"]
 
 T = TypeVar("T")
 
@@ -222,9 +221,6 @@ class LocalService:
         clock, now = loop.time, time.time
         if isinstance(loop, VirtualLoop):
             now = lambda: VIRTUAL_START + loop.time()  # noqa: E731
-            # FileResponse (the documentation page's parts) reads in threads of anyio's.
-            limiter = anyio.to_thread.current_default_thread_limiter()
-            loop.also_busy = lambda: limiter.borrowed_tokens > 0
 
         def rng(of: str) -> Rng:
             return SystemRng() if secrets_seed is None else SeededRng(f"{secrets_seed}, {of}")
@@ -499,6 +495,8 @@ class LocalService:
         asgi = self._gateway_asgi if of_gateway else self._nodes[node]
         found = await asgi.handle_async_request(request)
         content = b"".join([chunk async for chunk in found.aiter_raw()])
+        if request.method == "HEAD":
+            content = b""  # a server drops it (RFC 9110, 9.3.2)
         return httpx.Response(found.status_code, headers=found.headers, content=content)
 
     async def _timed(self, work: Coroutine[Any, Any, T]) -> T:

@@ -9,3 +9,32 @@ the attack must demonstrably succeed.
 ``report`` runs them all and prints the matrix. The families: ``ot``, ``signing`` (ECDSA), ``dkg``,
 ``resharing``, ``frost``, ``transport``, ``state`` (snapshots and restarts) and ``encoding``.
 """
+
+from mpcsim.attacks import catalogue, report
+from mpcsim.attacks.model import Attack, aborted
+from mpcsim.attacks.picture import at_a_glance, words
+from mpcsim.attacks.report import perform
+from mpcsim.attacks.research import PRODUCT, ForgetfulGuard, ResearchBuild, without
+from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
+
+__all__ = [
+    "CHEATER",
+    "DIGEST",
+    "HONEST",
+    "PRODUCT",
+    "Attack",
+    "ForgetfulGuard",
+    "ResearchBuild",
+    "aborted",
+    "at_a_glance",
+    "catalogue",
+    "end_of",
+    "party",
+    "perform",
+    "play",
+    "report",
+    "solve",
+    "watched",
+    "without",
+    "words",
+]

@@ -26,7 +26,7 @@ from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
-from mpcsim.capacity.results import figures
+from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
 from mpcsim.capacity.results.record import Percentile
 from mpcsim.capacity.results.run import Overloaded, Run
 
@@ -34,8 +34,10 @@ __all__ = [
     "OPERATIONS",
     "Arrivals",
     "Bursts",
+    "Cheapest",
     "Client",
     "Costs",
+    "Curve",
     "Deployment",
     "Deploys",
     "Dies",
@@ -46,9 +48,11 @@ __all__ = [
     "Part",
     "Pauses",
     "Percentile",
+    "Plan",
     "Profile",
     "Reshares",
     "Run",
+    "Sensitivity",
     "Slows",
     "Steady",
     "Times",
@@ -56,7 +60,6 @@ __all__ = [
     "Workload",
     "capacity_point",
     "cheapest",
-    "figures",
     "load_curve",
     "sensitivity",
 ]

@@ -11,6 +11,8 @@ from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
 from mpcsim.version import __version__
 
+__all__ = ["main", "parser"]
+
 Run = Callable[[argparse.Namespace], int]
 
 

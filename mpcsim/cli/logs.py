@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from mpcsim.service.process.settings import read
-from mpcsim.service.web.logs import FORMATS, VARIABLE, LogSettings
+from mpcsim.service.process import read
+from mpcsim.service.web import FORMATS, VARIABLE, LogSettings
 
 
 def add_log_format(parser: argparse.ArgumentParser) -> None:

@@ -6,9 +6,8 @@ import argparse
 from typing import Any, Final
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.presets import ACCESS, REGIONS
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.scenario import Scenario
+from mpcsim.sim import Network, Scenario
+from mpcsim.sim.network import ACCESS, REGIONS
 
 SETTINGS: Final = ("operator", "institution", "gateway", "access", "loss")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, OPERATOR, ROLES, PartyId
-from mpcsim.service.operations.supervisor import HOST, METRICS_VARIABLE
+from mpcsim.service.operations import HOST, METRICS_VARIABLE
 
 GATEWAY_PORT: Final = 9090
 APP_PORT: Final = 9091

@@ -10,10 +10,9 @@ from typing import Any
 
 from mpcsim.cli.ports import gateway_port
 from mpcsim.errors import UsageError
-from mpcsim.service.gateway.registry import Credentials, Registry
-from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.operations.supervisor import DATA_FOLDER, HOST, access_token
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.gateway import Credentials, Registry
+from mpcsim.service.operations import DATA_FOLDER, HOST, access_token, store_file
+from mpcsim.service.storage import REGISTRY
 
 
 def add(subparsers: Any) -> None:

@@ -26,7 +26,7 @@ from mpcsim.crypto.encoding import U32, Seq
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.crypto.hashing import u32
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 
 Path = tuple[int, ...]
 """Which child of which child: the numbers of the steps. Empty: the key itself."""
@@ -114,9 +114,11 @@ def check_path(path: Path) -> Path:
     Raises:
         UsageError: too many steps, or one that is hardened or not a number; it names the step.
     """
+    check_type("path", path, tuple)
     if len(path) > MAX_STEPS:
         raise _too_deep(len(path))
     for k, number in enumerate(path, 1):
+        check_type("path", number, int)
         if not 0 <= number < 2 * HARDENED:
             raise _no_number(k)
         if number >= HARDENED:

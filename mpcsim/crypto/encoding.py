@@ -33,7 +33,10 @@ from mpcsim.errors import InternalError, InvalidEncoding
 from mpcsim.ids import MAX_PARTIES, PartyId
 
 WIRE_VERSION = 1
-"""Version of every encoding in this package; the first byte of envelopes and stored records."""
+"""Version of what parties send each other: the first byte of envelopes."""
+STORED_VERSION = 1
+"""Version of what is kept, which outlives what is sent: the first byte of shares, public records,
+presignatures and snapshots."""
 
 
 @dataclass(frozen=True)

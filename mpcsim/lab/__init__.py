@@ -1,1 +1,5 @@
-"""What people look at in Jupyter: the round explorer and the what-if panel."""
+"""What people look at in Jupyter. Imports ``sim``, ``service`` and ``node``.
+
+- ``explorer``: a session message by message, cheated in and repeated
+- ``what_if``: a signing call over two networks side by side
+"""

@@ -1,2 +1,25 @@
-"""The wallet's protocols. Each has a module of messages, of steps (pure functions, in the order of
-the paper or RFC) and of rounds (the contract, and how the steps are put together)."""
+"""The wallet's protocols: messages, steps in the order of paper or RFC, and rounds as data.
+
+Imports ``crypto``; no clock, socket, event loop or randomness. In reading order:
+
+- ``engine``: what a round and a party are, sealing, echo broadcast
+- ``key_share``: what key generation leaves behind
+- ``dkg``, ``reshare``: distributed key generation, and new shares of a key
+- ``ecdsa``, ``frost``: threshold signatures on secp256k1 and ed25519
+- ``presign``, ``presigned``: ECDSA ahead of the message, and with it
+- ``signing``: which protocol signs on which curve
+- ``local_run``: parties in memory, stepped or to the end; ``sample_keys``: keys to try things with
+"""
+
+from mpcsim.protocols.local_run import LocalRun, Participant, results, run
+from mpcsim.protocols.sample_keys import as_loaded, keys, session_id
+
+__all__ = [
+    "LocalRun",
+    "Participant",
+    "as_loaded",
+    "keys",
+    "results",
+    "run",
+    "session_id",
+]

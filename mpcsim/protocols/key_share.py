@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 from weakref import WeakValueDictionary
 
-from mpcsim.crypto.bip32 import ExtendedKey, Path, derive, extended_key
+from mpcsim.crypto.bip32 import ExtendedKey, Path, check_path, derive, extended_key
 from mpcsim.crypto.encoding import (
     BYTES32,
     POINT,
     SCALAR,
+    STORED_VERSION,
     U16,
-    WIRE_VERSION,
     Added,
     Bytes,
     Codec,
@@ -55,6 +55,10 @@ KNOWN_RECORDS = 4096
 """Public records remembered as consistent; some 200 bytes each for three holders."""
 
 _KNOWN_CONSISTENT: set[bytes] = set()
+
+MAX_DISCARDED = 1 << 16
+"""Epochs and holders of which a process remembers that multiplication state was discarded, in the
+order in which it first was; some 400 bytes each."""
 
 MAX_SHARE_BYTES = 1 << 22
 """Largest stored share accepted: 256 parties with OT state, with room to spare."""
@@ -97,6 +101,7 @@ class PublicKeyRecord(Message):
         Raises:
             UsageError: as from ``extended``, and from ``derive``; never for the empty path.
         """
+        check_path(path)  # first: 1.0 would find what is remembered of 1
         if not path:
             return self.public_key, self.public_key.group.scalar(0)
         found = derive(self.extended(), path)
@@ -174,10 +179,13 @@ class Guard:
         return guard
 
     def discard(self, *peers: PartyId) -> None:
-        """From now on, for as long as the process lives: no multiplications with these peers."""
+        """From now on: no multiplications with these peers, while the process lives and discards
+        nothing of ``MAX_DISCARDED`` other shares."""
         self.discarded |= frozenset(peers)
         if self.discarded and self._name is not None:
             self._kept[self._name] = self
+            if len(self._kept) > MAX_DISCARDED:
+                del self._kept[next(iter(self._kept))]
 
 
 @dataclass(frozen=True)
@@ -413,7 +421,7 @@ def _check_consistency(record: PublicKeyRecord, group: Group) -> None:
 
 def _stored(curve_name: str, body: bytes) -> bytes:
     name = curve_name.encode()
-    content = bytes([WIRE_VERSION, len(name)]) + name + body
+    content = bytes([STORED_VERSION, len(name)]) + name + body
     return content + tagged_hash(Tag.STORED, content)[:CHECKSUM_BYTES]
 
 
@@ -421,8 +429,8 @@ def _open_stored(data: bytes) -> tuple[Group, bytes]:
     content, checksum = data[:-CHECKSUM_BYTES], data[-CHECKSUM_BYTES:]
     reader = Reader(content)
     version = reader.number(1)
-    if version != WIRE_VERSION:
-        raise InvalidEncoding(f"record version {version}, expected {WIRE_VERSION}")
+    if version != STORED_VERSION:
+        raise InvalidEncoding(f"record version {version}, expected {STORED_VERSION}")
     if tagged_hash(Tag.STORED, content)[:CHECKSUM_BYTES] != checksum:
         raise InvalidEncoding("checksum differs: the record is damaged")
     try:

@@ -160,6 +160,14 @@ def not_attested(me: PartyId, other: PartyId) -> NodeFailed:
     return NodeFailed(FAILED_DEPENDENCY, text, other)
 
 
+def voted_long_ago(me: PartyId) -> Refused:
+    text = (
+        f"the {ROLES[me]} has voted for newer shares of this key over an hour ago, and has not "
+        "heard since what came of that; recover the key"
+    )
+    return Refused(CONFLICT, text, code=Code.STORES_APART)
+
+
 def unmerged(me: PartyId, other: PartyId) -> Unmerged:
     return not_merged(me, f"has not heard from the {ROLES[other]} about this key yet")
 
@@ -206,6 +214,12 @@ def failed(party: PartyId) -> LinkFailed:
 
 def unintelligible(party: PartyId) -> LinkFailed:
     text = f"the {ROLES[party]}'s MPC node answers something else than it was asked"
+    return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
+
+
+def no_answer(party: PartyId, status: int) -> LinkFailed:
+    """For a status such as 204 where an answer is due."""
+    text = f"the {ROLES[party]}'s MPC node answered {status} where 200 is due"
     return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
 

@@ -18,10 +18,13 @@ from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.parties import run_parties
+from mpcsim.sim.rich_display import Table, counted, milliseconds, size
 from mpcsim.sim.run.adversary import Adversary, on
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
+from mpcsim.sim.simulated_network import SimulatedNetwork
 from mpcsim.sim.simulation import Result, Simulation, play
+from mpcsim.sim.tasks import Generate, Sign
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 
@@ -31,6 +34,7 @@ __all__ = [
     "Connection",
     "Declared",
     "Free",
+    "Generate",
     "Latency",
     "Link",
     "Measured",
@@ -39,18 +43,24 @@ __all__ = [
     "Rerun",
     "Result",
     "Scenario",
+    "Sign",
+    "SimulatedNetwork",
     "Simulation",
     "Site",
+    "Table",
     "Trace",
     "Verdict",
     "calibrate",
     "compare",
+    "counted",
+    "milliseconds",
     "on",
     "play",
+    "register_latency",
     "replay_point",
     "rerun",
-    "register_latency",
     "run_parties",
     "signing_point",
+    "size",
     "sweep",
 ]

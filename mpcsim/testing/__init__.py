@@ -1,36 +1,21 @@
 """A kit for property-based tests of threshold wallets, for this project and for others.
 
-Services that speak the node's API::
-
     from mpcsim.testing import HttpTarget, check_wallet_service
 
     def test_our_service():
         with HttpTarget("http://127.0.0.1:9091", token=our_tokens) as target:
             check_wallet_service(target)
 
-``AsgiTarget`` takes an ASGI application instead of an address, and needs no sockets.
-
-Protocols::
-
-    from hypothesis import given, strategies as st
-    from mpcsim.testing import strategies as wallets
-    from mpcsim.testing.protocols import run_protocol
-
-    @given(st.data())
-    def test_any_order(data):
-        scenario = data.draw(wallets.scenarios())
-        run_protocol(scenario, order=data.draw(wallets.schedules()))
-
-``api_steps`` has the steps, ``service_checks`` and ``protocol_checks`` the invariants,
-``invariant`` makes more of them, ``waivers`` says what may be otherwise, ``strategies`` has
-everything that can be drawn, ``plugin`` pytest's options, ``suite`` ready-made tests of a service
-at an address. What fails is told as a short story, with the seed and code that does the same again
-without Hypothesis.
+``AsgiTarget`` takes an ASGI application instead. Imports ``service`` and ``node``. ``backend`` has
+the targets and invariants of a service, ``machine`` the random calls, ``runs`` (offered by
+``protocols``) single runs of protocols, ``strategies`` everything that can be drawn, ``plugin``
+pytest's options, ``suite`` ready-made tests of a service at an address, ``story`` how failures are
+told: briefly, with the seed and code that does the same again without Hypothesis.
 """
 
 from typing import Final
 
-from mpcsim.testing.backend import service_checks
+from mpcsim.testing.backend import service_checks, waivers
 from mpcsim.testing.backend.asgi import AsgiTarget
 from mpcsim.testing.backend.service import (
     Answer,
@@ -82,8 +67,11 @@ __all__ = [
     "gateway_tokens",
     "invariant",
     "machine_for",
+    "protocol_checks",
     "run_over_network",
     "run_protocol",
+    "service_checks",
+    "waivers",
 ]
 
 INVARIANTS: Final[dict[str, Invariant[...]]] = {

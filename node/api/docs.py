@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Final
 
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from mpcsim.service.error_codes import header_references, header_schemas, table
@@ -18,7 +20,9 @@ A key is split between the caller, the service operator's MPC node and an indepe
 Two of the three sign; the private key exists nowhere. This node stores nothing: each call carries
 the caller's share, encrypted.
 
-Fields that a request has beyond those listed are ignored. Answers carry `Server-Timing` (where the
+Fields that a request has beyond those listed are ignored. What a request has more than once, of a
+query's members, a body's or of headers such as `Authorization`, is refused (400), and so is a body
+that is compressed (415). Answers carry `Server-Timing` (where the
 time went) and `X-Request-Id` (what the logs call this request; send one to choose it).
 
 Every error is `{"error": "..."}`, which is for people. For programs there is `X-Error-Code`, whose
@@ -28,6 +32,14 @@ a matter of time.
 """
 
 SECURITY: Final = "accessToken"
+
+
+def _without_head(route: BaseRoute) -> BaseRoute:
+    """Return a route as it is in the document, where each operation has one method."""
+    if isinstance(route, APIRoute):
+        route = copy(route)
+        route.methods = set(route.methods or ()) - {"HEAD"}
+    return route
 
 
 def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
@@ -40,7 +52,7 @@ def openapi_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
         version=__version__,
         summary=SUMMARY,
         description=DESCRIPTION + table("node"),
-        routes=routes,
+        routes=[*map(_without_head, routes)],
         separate_input_output_schemas=False,
     )
     for operations in document["paths"].values():

@@ -23,9 +23,9 @@ from starlette.types import Receive, Scope
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, of_framework
-from mpcsim.service.web.http import media_type
+from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
-from mpcsim.strict_json import DuplicateMember
+from mpcsim.strict_json import MOST_VALUES, Unwanted
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.keys.wallet import Wallet
@@ -54,7 +54,16 @@ def this_call(request: Request) -> Call:
     return cast(Call, request.state.call)
 
 
-class ProtectedRoute(APIRoute):
+class HeadRoute(APIRoute):
+    """A route that answers HEAD where it answers GET (RFC 9110, 9.3.2), as Starlette's own do."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        methods = set(self.methods or ())
+        self.methods = methods | {"HEAD"} if "GET" in methods else methods
+
+
+class ProtectedRoute(HeadRoute):
     """A route behind the access token; its answers carry a ``Server-Timing`` header."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -94,7 +103,9 @@ async def read_body(request: Request) -> bytes:
 
     Raises:
         ApiError: 415, 413, or 400 for a caller who is gone.
+        HTTPException: 415 for one that is compressed.
     """
+    check_coding(request)
     if media_type(request) != JSON:
         raise ApiError(415, f"The content type must be {JSON}")
     received = bytearray()
@@ -127,8 +138,8 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.parse(self._received)
-        except DuplicateMember as error:
+            return strict_json.parse(self._received, MOST_VALUES)
+        except Unwanted as error:
             raise HTTPException(400, f"The body {error}") from None
         except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None

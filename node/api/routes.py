@@ -15,7 +15,7 @@ from starlette.responses import Response
 from mpcsim.crypto.bip32 import parse_path
 from mpcsim.service.errors import too_many_makings
 from mpcsim.version import __version__
-from node.api.protected import ProtectedRoute, json_answer, this_call
+from node.api.protected import HeadRoute, ProtectedRoute, json_answer, this_call
 from node.errors import OUTCOME_UNKNOWN, Unreachable, UpstreamTimeout
 from node.models import (
     KEY_ID_PATTERN,
@@ -60,7 +60,7 @@ ERROR_MEANINGS: Final[Mapping[int, str]] = {
     404: "No such key of this user, or no such user.",
     409: "The user's keys do not allow this now; `Retry-After` says when they may.",
     413: "The body is too long.",
-    415: "The body is not declared as JSON.",
+    415: "The body is not declared as JSON, or is compressed.",
     429: "Too many keys are being made, passwords checked or requests of this user answered, or it "
     "has called too often where the gateway limits that; `Retry-After` says when to try again.",
     500: "Internal error, or the gateway or an MPC node answered with an error.",
@@ -100,7 +100,9 @@ def _operation_id(route: APIRoute) -> str:
     return route.name
 
 
-public = APIRouter(tags=["health"], generate_unique_id_function=_operation_id)
+public = APIRouter(
+    tags=["health"], route_class=HeadRoute, generate_unique_id_function=_operation_id
+)
 wallet = APIRouter(
     prefix="/v3/wallet",
     tags=["wallet"],
@@ -115,8 +117,6 @@ wallet = APIRouter(
     summary="Health check",
     openapi_extra={"security": []},
 )
-# The one above is for the document, where each operation has one method; this one answers.
-@public.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def health(request: Request) -> Response:
     """The node runs; nothing is asked of the gateway. Needs no token."""
     return json_answer(

@@ -285,7 +285,7 @@ class GatewayClient:
         Raises:
             UnsignedRecord: they have not.
         """
-        if after := await self._post("suspend", None, body, again=True):
+        if after := await self._post("suspend", None, body, again=True, may_be_empty=True):
             public = opened.share.record
             record = await self.record(after, body.occasion.user_id, curve=public.curve_name)
             if (
@@ -371,6 +371,7 @@ class GatewayClient:
         body: wire.Body,
         *,
         again: bool = False,
+        may_be_empty: bool = False,
         name: Name | None = None,
         key: SessionKey | None = None,
     ) -> bytes:
@@ -379,6 +380,7 @@ class GatewayClient:
         Args:
             again: doing it twice changes nothing, so it is sent anew if the connection breaks: a
                 kept-alive one may have ended just then.
+            may_be_empty: whether the answer may be 204, without a body.
             name: of the call that it is for.
             key: of the open session that it is about.
         """
@@ -386,7 +388,8 @@ class GatewayClient:
         if key is not None:
             headers = {session_keys.HEADER: key.proof(verb, data)}
         options: dict[str, Any] = {"headers": headers} if headers else {}
-        return await self._request("POST", wire.PREFIX + verb, token, data, again=again, **options)
+        options |= {"again": again, "may_be_empty": may_be_empty}
+        return await self._request("POST", wire.PREFIX + verb, token, data, **options)
 
     async def _request(
         self,
@@ -396,6 +399,7 @@ class GatewayClient:
         body: bytes | None = None,
         *,
         again: bool = False,
+        may_be_empty: bool = False,
         **options: Any,
     ) -> bytes:
         place, _, _ = path.partition("?")
@@ -407,13 +411,15 @@ class GatewayClient:
             call.over()
             if not again:
                 raise _no_answer(lost) from None
-            return await self._request(method, path, token, body)
+            return await self._request(method, path, token, body, may_be_empty=may_be_empty)
         except TransportFailed as failed:
             call.over()
             raise _no_answer(failed) from None
         call.over(reply.status, len(reply.body))
         if not 200 <= reply.status < 300:
             raise _refusal(reply, making=path in _MAKING)
+        if reply.status != 200 and not (may_be_empty and reply.status == 204):
+            raise Upstream(reply.status, reply.reason, "it is due to answer 200", final=False)
         return reply.body
 
 

@@ -22,7 +22,7 @@ from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys
 from tests.helpers.repo import ROOT
 
-REPORTS = ("mpcsim.attacks.report", "mpcsim.attacks.service.report")
+REPORTS = ("mpcsim.attacks.perform", "mpcsim.attacks.service.perform")
 
 # ---------------------------------------------------------------------- who may import what
 

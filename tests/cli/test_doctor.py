@@ -104,7 +104,8 @@ def test_a_part_that_cannot_be_reached(told, old, monkeypatch):
             "alice, ed25519: the operator's MPC node cannot be reached",
             "bob, ed25519: the operator's MPC node cannot be reached",
             "the operator's MPC node cannot be reached: start it, or correct OPERATOR_URL and "
-            "OPERATOR_PORT; then ask again",
+            "OPERATOR_PORT; then ask again. If it does not start because its seal key is lost: "
+            "mpcsim rotate seal-key operator --lost, on its machine",
             "2 keys of 2 users: 0 fit, 0 stuck, 2 could not be told",
         ],
     )

@@ -8,7 +8,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.cli import main
 from mpcsim.cli.network import scenario
-from mpcsim.sim.network.measured.bursts import Bursts
+from mpcsim.sim.network.bursts import Bursts
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent

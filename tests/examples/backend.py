@@ -14,6 +14,7 @@ how long, is said by whoever makes it. What it does about a failure:
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx
@@ -108,7 +109,19 @@ class Backend:
 
     def pause(self, answer: httpx.Response | None) -> None:
         """Wait before the next attempt."""
-        self.sleep(PAUSE_S if answer is None else float(answer.headers.get("retry-after", PAUSE_S)))
+        self.sleep(PAUSE_S if answer is None else seconds(answer))
+
+
+def seconds(answer: httpx.Response) -> float:
+    """How long an answer asks to wait: the node says seconds; what stands before it, maybe when."""
+    after = answer.headers.get("retry-after", "")
+    if after.isdecimal():
+        return float(after)
+    try:
+        until = parsedate_to_datetime(after).timestamp()
+        return max(0.0, until - parsedate_to_datetime(answer.headers["date"]).timestamp())
+    except (ValueError, KeyError):
+        return PAUSE_S
 
 
 def waits(answer: httpx.Response) -> bool:

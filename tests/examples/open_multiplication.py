@@ -10,11 +10,9 @@ set-up, but its three messages have to exist, and here they are empty.
 
 from typing import Annotated
 
-from mpcsim.crypto.encoding import SCALAR, Message, wire
-from mpcsim.crypto.groups.group import Scalar
-from mpcsim.crypto.groups.secp256k1 import SECP256K1
-from mpcsim.crypto.mta.base import Mta
-from mpcsim.crypto.rng import Rng
+from mpcsim.crypto import SCALAR, Message, Rng, wire
+from mpcsim.crypto.groups import SECP256K1, Scalar
+from mpcsim.crypto.mta import Mta
 
 
 @wire

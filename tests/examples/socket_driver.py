@@ -24,9 +24,8 @@ from socket import socket
 from typing import Any
 
 from mpcsim.errors import Aborted, UsageError
-from mpcsim.protocols.engine import Done, Output, Prepared, Send
-from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES
-from mpcsim.protocols.local_run import Participant
+from mpcsim.protocols import Participant
+from mpcsim.protocols.engine import MAX_ENVELOPE_BYTES, Done, Output, Prepared, Send
 
 ID_BYTES, LENGTH_BYTES = 2, 4
 REDIAL_S = 0.05

@@ -11,8 +11,8 @@ import pytest
 from nacl.signing import VerifyKey
 
 from mpcsim.sim import Network, Scenario
-from mpcsim.sim.run.faults import drop
-from mpcsim.testing.backend.wallet_service import Settings
+from mpcsim.sim.run import drop
+from mpcsim.testing.backend import Settings
 from tests.examples.backend import Backend
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]

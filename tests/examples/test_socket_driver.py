@@ -12,9 +12,8 @@ from nacl.signing import VerifyKey
 
 from mpcsim.errors import Aborted, Reason
 from mpcsim.ids import HOLDERS
-from mpcsim.protocols import dkg, ecdsa, frost
+from mpcsim.protocols import dkg, ecdsa, frost, results
 from mpcsim.protocols.engine import Done
-from mpcsim.protocols.local_run import results
 from mpcsim.sim import Adversary, on
 from tests.examples.socket_driver import PeerGone, drive
 

@@ -7,14 +7,12 @@ from functools import partial, reduce
 import pytest
 
 from mpcsim import Network
-from mpcsim.attacks.research import ResearchBuild, without
-from mpcsim.crypto.commitment import commit
+from mpcsim.attacks import ResearchBuild, without
+from mpcsim.crypto import commit
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.lab.explorer import Explorer
-from mpcsim.protocols import ecdsa
+from mpcsim.protocols import LocalRun, ecdsa, keys, results, run
 from mpcsim.protocols.engine import Done, Party
-from mpcsim.protocols.local_run import LocalRun, results, run
-from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim import Adversary, Free, Trace, Verdict, run_parties
 from mpcsim.sim.replay import record
 from mpcsim.testing.protocols import Deviation, Order, Scenario, changes, run_protocol

@@ -21,12 +21,21 @@ from functools import reduce
 from operator import xor
 from typing import Annotated
 
-from mpcsim.crypto.commitment import commit, opens
-from mpcsim.crypto.encoding import BYTES32, NO_CONTEXT, U16, Message, Seq, wire
+from mpcsim.crypto import BYTES32, NO_CONTEXT, U16, Message, Seq, commit, opens, wire
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.protocols.engine import Definition, Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocols.engine.echo import ECHO, check_echo, echo
+from mpcsim.protocols.engine import (
+    ECHO,
+    Definition,
+    Delivery,
+    Inbox,
+    Round,
+    Sends,
+    Turn,
+    View,
+    check_echo,
+    echo,
+)
 
 
 @wire

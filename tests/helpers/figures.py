@@ -24,9 +24,8 @@ from mpcsim.lab.explorer.overview import data_flow
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.client import figures as operations
 from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient
-from mpcsim.sim import Network, figures, signing_point
+from mpcsim.sim import Network, compare, figures, signing_point, sweep
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.experiments import compare, sweep
 from mpcsim.sim.network.measured.fit import fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.replay import MessageGraph, Replay, record

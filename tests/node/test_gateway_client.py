@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -177,6 +178,15 @@ def test_answers_that_make_no_sense(call):
         error = refusal(200, body, call)
         assert type(error) is errors.Upstream
         assert error.message.startswith("Upstream returned 200 OK: the answer is not ")
+
+
+@pytest.mark.parametrize("call", [sign, generate, lambda c: c.keys("token", "user")])
+@pytest.mark.parametrize("status", [202, 204, 206])
+def test_a_status_without_the_answer_that_is_due_is_told(call, status):
+    error = refusal(status, b"", call)
+    reason = HTTPStatus(status).phrase
+    assert error.message == f"Upstream returned {status} {reason}: it is due to answer 200"
+    assert (type(error), error.final) == (errors.Upstream, False)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"no", b'{"keys":' * 100_000])

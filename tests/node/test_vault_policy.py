@@ -11,6 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
@@ -84,6 +85,25 @@ async def test_what_the_other_has_suspended_does_not_sign(house: House, clock: C
     said = await failing(Upstream, house.sign(record, HASH, signer="operator"))
     assert "this key is suspended at the institution; recover it" in said
     await house.sign(other, HASH, "bob", signer="operator")
+
+
+async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour(
+    house: House, clock: Clock
+) -> None:
+    """A gateway can keep from an MPC node that what it has voted for is in force."""
+    record = await house.generate("ed25519")
+    store = house.gateway.links[INSTITUTION].node._store
+    known = store.find(record.key_id)
+    store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
+    store.vote("new", lambda share, head: b"a vote")
+    clock.now += AN_HOUR_S - 1
+    await house.sign(record, HASH, signer="institution")
+    clock.now += 1
+    said = await failing(Upstream, house.sign(record, HASH, signer="institution"))
+    assert "the institution has voted for newer shares of this key over an hour ago" in said
+    await house.sign(record, HASH, signer="operator")
+    store.drop(known.user_id, known.curve, "new")
+    await house.sign(record, HASH, signer="institution")
 
 
 async def test_both_is_the_default_and_a_store_says_which(house: House, clock: Clock) -> None:

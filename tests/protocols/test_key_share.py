@@ -41,6 +41,11 @@ def test_what_is_discarded_outlives_the_shares(monkeypatch):
     assert Guard._kept == {}
     Guard.of(b"epoch", 1).discard(2)
     assert Guard.of(b"epoch", 1).discarded == {2}
+    monkeypatch.setattr("mpcsim.protocols.key_share.MAX_DISCARDED", 2)
+    for later in (b"second", b"third"):
+        Guard.of(later, 1).discard(2)
+    discarded = [Guard.of(each, 1).discarded for each in (b"epoch", b"second", b"third")]
+    assert discarded == [set(), {2}, {2}]
 
 
 @pytest.mark.parametrize(("share", "text"), list(wrong_shares()), ids=lambda v: str(v)[:30])

@@ -8,8 +8,8 @@ guard against coincidences that no participant can bring about, because everyone
 before anything is revealed: DEGENERATE_KEY and DEGENERATE_NONCE. Their adversary is given the
 honest parties' seeds, so that it can aim; the session around it is real.
 
-Before a pair has keys, blame rests on the transport's word (key generation, rounds 1 and 2) and
-nobody is banned. Dealers of a resharing have keys from the start: there the same checks ban.
+Where a pair had no keys before the session (key generation), blame rests on the transport's word
+and nobody is banned. Dealers of a resharing have keys from the start: there the same checks ban.
 """
 
 from collections.abc import Callable
@@ -329,7 +329,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.PROOF_OF_KNOWLEDGE: unsealed(
         "dkg-ed25519", altered("Reveal", ".proof.z + 1"), DEAL, "Commit", "Reveal"
     ),
-    Reason.SHARE_INCONSISTENT: banned(
+    Reason.SHARE_INCONSISTENT: unsealed(
         "dkg-ed25519", altered("Deal", ".share + 1"), FINISH, "Reveal", "Deal"
     ),
     Reason.DEGENERATE_KEY: unnamed("dkg-ed25519", cancelling_key, FINISH, about=NONE),
@@ -347,7 +347,7 @@ SCENARIOS: dict[Reason, Scenario] = {
     Reason.BASE_OT_DEGENERATE: unsealed(
         *("dkg-secp256k1", annihilating_offer, DEAL, "MultiplicationOffer"), detail="instance 0"
     ),
-    Reason.ALL_BUT_ONE_OT_CHECK: banned(
+    Reason.ALL_BUT_ONE_OT_CHECK: unsealed(
         *("dkg-secp256k1-k4", altered("Deal", ".reply.all_but_one.digests first bit flipped")),
         *(FINISH, "Deal"),
     ),
@@ -418,6 +418,12 @@ BETWEEN_KEY_HOLDERS: dict[Reason, Scenario] = {
 }
 BETWEEN_KEY_HOLDERS[Reason.BASE_OT_DEGENERATE] = replace(
     SCENARIOS[Reason.BASE_OT_DEGENERATE], session="reshare-secp256k1", **_HOLDERS
+)
+# Nor has a new holder to take the transport's word for who a dealer is: that has proved it.
+BETWEEN_KEY_HOLDERS[Reason.SHARE_INCONSISTENT] = banned(
+    *("reshare-ed25519", altered("Deal", ".share + 1", to={3}), InRound(4, "prepare")),
+    *("Reveal", "Deal"),
+    accuser=3,
 )
 
 _CHAIN_CODE = unsealed(

@@ -12,7 +12,7 @@ from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import keys, presignatures
 from tests.helpers.sessions import DEFINITIONS, session
 
-REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible"} | {
+REBUILT = {"definition", "setup", "me", "session_id", "listener", "reproducible", "_identified"} | {
     f"_{name}"
     for name in ["seed", "root", "roles", "wire", "kinds", "senders", "initial_secrets", "view"]
 }

@@ -1,47 +1,72 @@
-"""Notebooks and examples use of the package what is public."""
+"""Whoever is outside uses what the rooms' faces offer, and what they offer is written down."""
 
-import ast
+import json
 import re
+from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from tests.helpers.notebooks import notebooks
-from tests.helpers.public_names import private_in
+from tests.helpers.public_names import is_package, private_in
 from tests.helpers.repo import ROOT
 
-MAGIC = re.compile(r"^[%!].*", re.MULTILINE)
+PYTHON = re.compile(r"^```(?:py|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NAMES = Path(__file__).with_name("public_names.json")
+LONGEST_DOCSTRING = 15
 
 
-def imported(path: Path) -> set[tuple[str, str]]:
-    """Modules of the simulator, and the names that a notebook imports from them."""
-    cells = nbformat.read(path, as_version=4).cells
-    sources = [cell.source for cell in cells if cell.cell_type == "code"]
-    trees = [ast.parse(MAGIC.sub("", source)) for source in sources]
-    return {
-        (node.module, alias.name)
-        for tree in trees
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mpcsim.sim")
-        for alias in node.names
+def sources() -> Iterator[tuple[str, str]]:
+    """What is written from outside: notebooks, documents, examples, and the command."""
+    for path in notebooks():
+        cells = nbformat.read(path, as_version=4).cells
+        for cell in cells:
+            if cell.cell_type == "code":
+                yield path.stem, cell.source
+    for path in (ROOT / "README.md", *sorted((ROOT / "notebooks" / "guides").glob("*.md"))):
+        for block in PYTHON.findall(path.read_text(encoding="utf-8")):
+            yield path.stem, block
+    for folder in ("tests/examples", "mpcsim/cli"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
+
+
+def test_whoever_is_outside_uses_what_is_offered():
+    found = {
+        (where, name)
+        for where, source in sources()
+        for name in private_in(source)
+        # The command's files are one room: what they import of each other is its own matter.
+        if not where.startswith("mpcsim/cli") or name.startswith(("mpcsim.", "node."))
+        if not name.startswith("mpcsim.cli")
     }
+    assert not found
 
 
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
-def test_what_notebooks_import_is_public(path):
-    for name, what in imported(path):
-        listed = what in getattr(import_module(name), "__all__", ())
-        assert listed or find_spec(f"{name}.{what}"), f"{what} is not in {name}.__all__"
+def packages() -> list[str]:
+    folders = [ROOT / "mpcsim", ROOT / "node"]
+    inits = sorted(path for folder in folders for path in folder.rglob("__init__.py"))
+    return [".".join(path.relative_to(ROOT).parent.parts) for path in inits]
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "tests" / "examples").glob("*.py")), ids=lambda path: path.stem
-)
-def test_what_examples_use_is_public(path):
-    assert private_in(path.read_text(encoding="utf-8")) == []
+def test_what_rooms_offer_is_as_written_down():
+    """A change of the surface shows in a diff: ``python -m tests.repo.test_public_names``."""
+    assert offers() == json.loads(NAMES.read_text(encoding="utf-8"))
+
+
+def offers() -> dict[str, list[str]]:
+    listed = {name: getattr(import_module(name), "__all__", None) for name in packages()}
+    return {name: sorted(names) for name, names in listed.items() if names}
+
+
+@pytest.mark.parametrize("name", packages())
+def test_a_package_says_briefly_what_it_is(name):
+    doc = import_module(name).__doc__
+    assert doc
+    assert is_package(name)
+    assert len(doc.strip().splitlines()) <= LONGEST_DOCSTRING
 
 
 @pytest.mark.parametrize(
@@ -49,11 +74,17 @@ def test_what_examples_use_is_public(path):
     [
         "from tests.helpers.repo import ROOT",
         "from mpcsim.service.rpc import _x",
-        "from mpcsim.crypto.hashing import _framed",
+        "from mpcsim.crypto.hashing import tagged_hash",
         "from mpcsim.protocols.engine import Phase",
+        "from mpcsim.service.vault import sealing",
+        "import mpcsim.service.vault.sealing",
         "import node.app",
         "party._view",
     ],
 )
 def test_what_is_private_is_found(line):
     assert private_in(line)
+
+
+if __name__ == "__main__":
+    NAMES.write_text(json.dumps(offers(), indent=1) + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.service.operations import open_gateway
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.vault import (
     Argon2Cost,
@@ -20,7 +21,6 @@ from mpcsim.service.vault import (
 )
 from mpcsim.service.web import entries
 from mpcsim.service.web.log_files import LogFile
-from mpcsim.service.web.request_ids import HEADER
 from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
 

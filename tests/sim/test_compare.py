@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.sim import compare
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.experiments import compare
 from mpcsim.sim.replay.results import Replay
 
 MS = np.random.default_rng(1).lognormal(5.0, 0.3, 2_000)

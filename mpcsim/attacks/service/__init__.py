@@ -13,3 +13,13 @@ missing. There it must succeed. Some of these builds are the service as it once 
 
 This package alone imports the REST node; ``mpcsim attacks --service`` alone loads it.
 """
+
+from mpcsim.attacks.service import report
+from mpcsim.attacks.service.report import perform
+from mpcsim.attacks.service.table import Goal
+
+__all__ = [
+    "Goal",
+    "perform",
+    "report",
+]

@@ -1,6 +1,5 @@
 """Costs from measurement: the real service under several loads on this machine."""
 
-from typing import Final
+from mpcsim.capacity.calibration.calibrating import MINUTES, calibrate
 
-MINUTES: Final = 6.0
-"""About how long loads take turns, by default."""
+__all__ = ["MINUTES", "calibrate"]

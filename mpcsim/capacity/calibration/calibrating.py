@@ -24,7 +24,7 @@ from typing import Final, Self
 
 import numpy as np
 
-from mpcsim.capacity.calibration import MINUTES, reading
+from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.fitting import Fit, Observed, fit, stages
 from mpcsim.capacity.calibration.measuring import (
     KERNEL,
@@ -45,6 +45,8 @@ from mpcsim.errors import UsageError, unknown
 Tell = Callable[[str, float], None]
 """Hears what is being done, and which part of it is."""
 
+MINUTES: Final = 6.0
+"""About how long loads take turns, by default."""
 IN_FLIGHT: Final = 32
 """Of the saturated service."""
 LIGHT, MIDDLE, HEAVY, SATURATED, ALONE = "light", "middle", "heavy", "saturated", "one at a time"

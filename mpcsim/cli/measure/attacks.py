@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> int:
     if options.service:
         if options.only or options.files:
             raise UsageError("--only and --from are for attacks on the protocols, not on --service")
-        from mpcsim.attacks.service.report import perform as perform_service
+        from mpcsim.attacks.service import perform as perform_service
 
         return perform_service(options)
-    from mpcsim.attacks.report import perform
+    from mpcsim.attacks import perform
 
     return perform(options)

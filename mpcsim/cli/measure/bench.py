@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpcsim.bench.protocols import FULL_RUNS
-from mpcsim.bench.report import SECTIONS, sections
+from mpcsim.bench import FULL_RUNS, SECTIONS, sections
 from mpcsim.errors import UsageError
 
 

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
+from mpcsim.capacity import OPERATIONS
 from mpcsim.capacity.calibration import MINUTES
-from mpcsim.capacity.model.workload import OPERATIONS
 from mpcsim.errors import UsageError
-from mpcsim.sim.rich_display import Table
+from mpcsim.sim import Table
 
 FILE: Final = "costs.json"
 
@@ -43,7 +43,7 @@ def add(subparsers: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Measure, write the file, and print what was found."""
     # Here, because this one loads the node and all it takes.
-    from mpcsim.capacity.calibration.calibrating import calibrate
+    from mpcsim.capacity.calibration import calibrate
 
     path = Path(options.file)
     if not path.absolute().parent.is_dir():

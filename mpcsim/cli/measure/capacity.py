@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mpcsim.capacity.model.parts import EXACTNESSES
-from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
+from mpcsim.capacity import Cheapest, Curve, Plan, Sensitivity
+from mpcsim.capacity.model import EXACTNESSES
 from mpcsim.errors import UsageError, unknown
 from mpcsim.processes import Processes
-from mpcsim.sim.experiments.sweep import PointFailed
-from mpcsim.sim.rich_display import Table
+from mpcsim.sim import Table
+from mpcsim.sim.experiments import PointFailed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from mpcsim.capacity.results.run import Run
+    from mpcsim.capacity import Run
 
 FIGURES: Final = ("timeline", "utilisation", "slowest", "deployment", "curve")
 TABLES: Final = ("run", "curve", "sensitivity", "cheapest")
@@ -138,8 +138,10 @@ def run(options: argparse.Namespace) -> int:
         sys.stdout.write(EXAMPLE)
         return 0
     plan = _plan(options)
-    from mpcsim.capacity import running  # here: it comes with the compiled simulation
-    from mpcsim.capacity.results.run import Overloaded
+    from mpcsim.capacity import (
+        Overloaded,
+        running,  # here: it comes with the compiled simulation
+    )
 
     _check(options, plan)
     out = _Outputs(options.figure, options.table)

@@ -11,8 +11,8 @@ from typing import Any, Final
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.operations.backups import PARTS, back_up, put_back
-from mpcsim.service.storage.database import REGISTRY
+from mpcsim.service.operations import PARTS, back_up, put_back
+from mpcsim.service.storage import REGISTRY
 
 _BACKUP: Final = """\
 Copy the store of one service, whether or not it runs, to a new file. One part at a time: no command

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpcsim.cli.network import conditions
 from mpcsim.cli.token import add_data
-from mpcsim.service.fault_injection.table import SWITCHES, Argument
+from mpcsim.service.fault_injection import SWITCHES, Argument
 
 
 def add(subparsers: Any) -> None:
@@ -41,9 +41,7 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Throw it, and print what it answers as JSON."""
-    from mpcsim.service.fault_injection.client import (
-        over_http,  # every server has parsed a command line
-    )
+    from mpcsim.service.fault_injection import over_http
 
     switch = SWITCHES[options.switch]
     told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}

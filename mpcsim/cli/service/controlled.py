@@ -13,10 +13,9 @@ from functools import partial
 
 from mpcsim import cli
 from mpcsim.cli.service import gateway, mpc_node
-from mpcsim.service.fault_injection.child import Child, Expiry, Interference, begin
+from mpcsim.service.fault_injection import Child, Expiry, Interference, begin
 from mpcsim.service.operations import OpenGateway, OpenMpcNode
-from mpcsim.sim.scenario import Scenario
-from mpcsim.sim.simulated_network import SimulatedNetwork
+from mpcsim.sim import Scenario, SimulatedNetwork
 
 
 def main(arguments: Sequence[str] | None, child: Child) -> int:

@@ -13,9 +13,9 @@ from mpcsim.cli.ports import mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway.diagnosis import Finding, Trouble, What
-from mpcsim.service.operations.doctor import Doctor, Examined, doctor
-from mpcsim.sim.rich_display import counted
+from mpcsim.service.gateway import Finding, Trouble, What
+from mpcsim.service.operations import Doctor, Examined, doctor
+from mpcsim.sim import counted
 
 KINDS: Final = ("fit", "stuck", "untold")
 """How keys are counted: ``untold`` are those of which a part that was not heard has to say more."""

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mpcsim.service.mpc_node.events import Event, read, verify
-from mpcsim.sim.rich_display import counted
+from mpcsim.service.mpc_node import Event, read, verify
+from mpcsim.sim import counted
 
 
 def add(subparsers: Any) -> None:

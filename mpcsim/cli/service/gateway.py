@@ -16,19 +16,14 @@ from mpcsim.cli.ports import add_metrics_port, gateway_port, metrics_port, mpc_n
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
-from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
-from mpcsim.service.gateway.limits import Rate
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
-from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
-from mpcsim.service.operations.serving import serve
-from mpcsim.service.operations.supervisor import HOST
-from mpcsim.service.process.listening import ConnectionLimits
-from mpcsim.service.process.settings import describe, read
-from mpcsim.service.web.logs import LogSettings, configure_logs
-from mpcsim.service.web.user_limits import SHARE
-from mpcsim.sim.network.transport import FORWARDING
+from mpcsim.service.gateway import Rate
+from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
+from mpcsim.service.gateway.links import LINK_TIMEOUT_S
+from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
+from mpcsim.service.operations import HOST, GatewayOptions, OpenGateway, open_gateway, serve
+from mpcsim.service.process import ConnectionLimits, describe, read
+from mpcsim.service.web import SHARE, LogSettings, configure_logs
+from mpcsim.sim.network import FORWARDING
 
 N = TypeVar("N", int, float)
 

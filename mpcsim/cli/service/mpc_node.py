@@ -19,15 +19,18 @@ from mpcsim.cli.ports import (
     mpc_node_variable,
 )
 from mpcsim.cli.token import add_data
-from mpcsim.crypto.rng import SystemRng
+from mpcsim.crypto import SystemRng
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.operations import GatewayOptions, OpenMpcNode, open_mpc_node
-from mpcsim.service.operations.data_folder import prepare
-from mpcsim.service.operations.serving import serve
-from mpcsim.service.operations.supervisor import HOST
-from mpcsim.service.process.listening import ConnectionLimits
-from mpcsim.service.process.settings import describe, read
-from mpcsim.service.web.logs import LogSettings, configure_logs
+from mpcsim.service.operations import (
+    HOST,
+    GatewayOptions,
+    OpenMpcNode,
+    open_mpc_node,
+    prepare,
+    serve,
+)
+from mpcsim.service.process import ConnectionLimits, describe, read
+from mpcsim.service.web import LogSettings, configure_logs
 
 PARTIES = {ROLES[party]: party for party in MPC_NODES}
 

@@ -9,17 +9,17 @@ from typing import Any
 
 from mpcsim.cli.service.mpc_node import PARTIES
 from mpcsim.cli.token import add_data
-from mpcsim.crypto.rng import SystemRng
+from mpcsim.crypto import SystemRng
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.operations.data_folder import link_file
-from mpcsim.service.operations.rotation import (
+from mpcsim.service.operations import (
     GRACE_S,
+    link_file,
     replace_lost_seal_key,
     rotate_link,
     rotate_token_key,
 )
-from mpcsim.service.storage.database import REGISTRY
-from mpcsim.sim.rich_display import counted
+from mpcsim.service.storage import REGISTRY
+from mpcsim.sim import counted
 
 
 def add(subparsers: Any) -> None:

@@ -31,11 +31,10 @@ from mpcsim.cli.ports import (
 from mpcsim.cli.service import gateway
 from mpcsim.cli.service.jupyterlab import lab_program
 from mpcsim.cli.token import add_data
-from mpcsim.crypto.rng import SystemRng
+from mpcsim.crypto import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.operations.data_folder import logs_in
-from mpcsim.service.operations.supervisor import (
+from mpcsim.service.operations import (
     DATA_FOLDER,
     HOST,
     METRICS_VARIABLE,
@@ -43,18 +42,15 @@ from mpcsim.service.operations.supervisor import (
     Revival,
     Running,
     backend,
+    logs_in,
     node_program,
     running,
 )
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import ConnectionLimits
-from mpcsim.service.process.settings import describe, read
-from mpcsim.service.rpc import pins
-from mpcsim.service.rpc.wire import HELLO_PATH, Hello
-from mpcsim.service.storage.database import REGISTRY
-from mpcsim.service.web.logs import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
-from mpcsim.sim.rich_display import counted
-from mpcsim.sim.scenario import Scenario
+from mpcsim.service.process import ConnectionLimits, describe, read, stopped_once
+from mpcsim.service.rpc import HELLO_PATH, Hello, pins
+from mpcsim.service.storage import REGISTRY
+from mpcsim.service.web import FOLDER_VARIABLE, VARIABLE, LogSettings, configure_logs
+from mpcsim.sim import Scenario, counted
 
 DEMO_USER: Final = "alice"
 SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
@@ -153,8 +149,7 @@ def _starter(processes: Running, options: argparse.Namespace) -> Iterator[_Start
     if options.control is None:
         yield _Starter(processes, processes.start)
         return
-    from mpcsim.service.fault_injection import access, app
-    from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
+    from mpcsim.service.fault_injection import Switchboard, access, app, check_workers, controlled
 
     check_workers(os.environ)
     board = Switchboard(processes, options.data)

@@ -12,12 +12,18 @@ from typing import Any, Final
 from mpcsim.cli.logs import log_folder
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
-from mpcsim.service.operations.data_folder import logs_in
-from mpcsim.service.request_traces import text
-from mpcsim.service.request_traces.lines import Following, Found, Request, about, requests
-from mpcsim.service.request_traces.story import told
-from mpcsim.service.request_traces.traced import traced
-from mpcsim.service.web.logs import printable
+from mpcsim.service.operations import logs_in
+from mpcsim.service.request_traces import (
+    Following,
+    Found,
+    Request,
+    about,
+    requests,
+    text,
+    told,
+    traced,
+)
+from mpcsim.service.web import printable
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50

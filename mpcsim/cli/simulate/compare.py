@@ -11,12 +11,8 @@ from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, ROLES, PartyId
-from mpcsim.sim.experiments.compare import compare
-from mpcsim.sim.replay import MessageGraph, record
-from mpcsim.sim.replay.results import Finishes
-from mpcsim.sim.scenario import Scenario
-from mpcsim.sim.simulation import play
-from mpcsim.sim.tasks import Generate, Sign
+from mpcsim.sim import Generate, Scenario, Sign, compare, play
+from mpcsim.sim.replay import Finishes, MessageGraph, record
 
 TRACE: Final = ".jsonl"
 """What makes it a trace."""

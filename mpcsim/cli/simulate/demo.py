@@ -20,13 +20,7 @@ from mpcsim.cli.network import add_network, scenario
 from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES
-from mpcsim.service.operations.supervisor import (
-    access_token,
-    backend,
-    free_port,
-    node_program,
-    running,
-)
+from mpcsim.service.operations import access_token, backend, free_port, node_program, running
 
 DEFAULT_NETWORK: Final = "seoul,institution=frankfurt"
 PASSWORD: Final = "correct horse battery staple"

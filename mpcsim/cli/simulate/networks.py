@@ -12,10 +12,8 @@ from typing import Any, Final
 from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.errors import UsageError
 from mpcsim.ids import ROLES
-from mpcsim.sim.network.measured import assembly, reading
-from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, Fit, fit
-from mpcsim.sim.network.measured.series import Series
-from mpcsim.sim.rich_display import Table
+from mpcsim.sim import Table
+from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, assembly, fit, reading
 
 IN_FULL: Final = 4
 """So many pairs of sites are shown one by one; more, as a table."""

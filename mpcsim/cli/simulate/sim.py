@@ -12,14 +12,9 @@ from typing import Any, Final
 from mpcsim.cli.network import scenario
 from mpcsim.cli.simulate.compare import add_replay, replayed
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay import record
-from mpcsim.sim.replay.results import Finishes
-from mpcsim.sim.rich_display import Table, counted, milliseconds, size
-from mpcsim.sim.scenario import Scenario
-from mpcsim.sim.simulation import Result, play
-from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.causes import sequential_delays
+from mpcsim.sim import Network, Result, Scenario, Table, Trace, counted, milliseconds, play, size
+from mpcsim.sim.replay import Finishes, record
+from mpcsim.sim.traces import sequential_delays
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.web.logs import printable
-from mpcsim.sim.experiments.reruns import rerun
-from mpcsim.sim.trace import Trace
+from mpcsim.service.web import printable
+from mpcsim.sim import Trace, rerun
 
 
 def add(subparsers: Any) -> None:

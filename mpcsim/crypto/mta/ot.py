@@ -9,7 +9,9 @@ Security: one bad correction passes the check iff its beta_j is zero, which leak
 this session's beta. beta has 2*lambda_s bits more than chi needs, so chi stays uniform.
 
 Parameters: l = 2 inputs, rho = 1 check column, xi = kappa + 2*lambda_s OTs, extended with k bits of
-Delta an all-but-one OT (``ot_extension``).
+Delta an all-but-one OT (``ot_extension``). One column is enough, as theta is drawn from all of Z_q:
+inputs that differ between two OTs look the same with probability 1/q, so that any two do with
+xi^2/2 / q = 2^-239 for each query of the oracle that theta comes from.
 """
 
 from __future__ import annotations

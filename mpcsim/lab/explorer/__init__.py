@@ -6,5 +6,12 @@ door.
 
 from mpcsim.lab.explorer.explorer import Explorer
 from mpcsim.lab.explorer.model.sessions import Edit
+from mpcsim.lab.explorer.overview import data_flow
+from mpcsim.lab.explorer.tampering import tampering
 
-__all__ = ["Edit", "Explorer"]
+__all__ = [
+    "Edit",
+    "Explorer",
+    "data_flow",
+    "tampering",
+]

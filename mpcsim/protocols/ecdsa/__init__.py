@@ -1,212 +1,39 @@
 """Threshold ECDSA on secp256k1 in the manner of DKLs23 (eprint 2023/765, Protocol 3.6).
 
-Ideal functionality: t or more holders of a key that agree on a message hash get its ECDSA
-signature; fewer get nothing, and a cheater can only make the run abort. With a path, it is a
-signature of the child key there (BIP 32, not hardened), of which nobody needs shares.
-
-The product of nonce inverse and key is computed through pairwise multiplications
-(``mpcsim.crypto.mta``; the scheme is a seam), each tied to the committed nonce share and the
-published key share by the Gamma checks; any inconsistency in them is caught before a signature
-share leaves the party. What remains (psi, and the shares themselves) the verification of the
-signature catches.
-
-Assumptions: those of the multiplication scheme; the key shares and pairwise state come from
-``dkg`` or ``reshare`` of one and the same epoch (checked first).
-
-What the caller must provide: the 32-byte hash, not the message; after an abort, the share as
-``KeyShare.after`` returns it, stored before the abort is announced; and where the share is used by
-several processes, at most one open session per key, because a peer that gets many guesses at the
-same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
-
-Not here: identifying the cheater among three or more signers when only the final sums are wrong
-(the protocol cannot tell; the abort lists suspects).
-
-Known answers, for implementations in other languages: ``tests/vectors/dkls23``, whose README is the
-format of all that is drawn, hashed and sent.
+``definition`` says what the protocol gives and how, and makes its parties; ``messages`` are what is
+sent, ``steps`` the checks and computations as pure functions, ``rounds`` their order.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from typing import TypeVar
-
-from mpcsim.crypto.bip32 import Path, check_path
-from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
-from mpcsim.crypto.rng import Rng
-from mpcsim.errors import UsageError
-from mpcsim.ids import PartyId, party_ids
-from mpcsim.protocols.ecdsa.products import SignerSetup
-from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
-from mpcsim.protocols.ecdsa.steps import EcdsaSignature
-from mpcsim.protocols.engine import Definition, Party
-from mpcsim.protocols.engine.early import Early, early_hedge
-from mpcsim.protocols.engine.events import Listener, silent
-from mpcsim.protocols.key_share import KeyShare, check_signers
-
-__all__ = ["ECDSA", "EcdsaSetup", "EcdsaSignature", "early", "party", "setup"]
-
-
-S = TypeVar("S", bound=SignerSetup)
-
-
-def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
-    """Everything that can be wrong before a session begins.
-
-    Raises:
-        UsageError: as from ``check_signer``; a path that leads nowhere, or a key without a chain
-            code to begin it at.
-    """
-    check_signer(agreed, me)
-    agreed.share.record.at(agreed.path)
-
-
-def check_signer(agreed: SignerSetup, me: PartyId) -> None:
-    """What can be wrong whatever is signed.
-
-    Raises:
-        UsageError: wrong curve; too few, unknown or duplicate signers; this party not among them;
-            multiplication state with one of them discarded.
-
-    Spec: DKLs23 | Protocol 3.6 | step 4
-    Differs: more than t holders may sign, too.
-    """
-    share = agreed.share
-    if share.group is not SECP256K1:
-        raise UsageError(f"ECDSA needs a secp256k1 share, this one is on {share.group.name}")
-    check_signers(share, agreed.signers, me)
-    for j in agreed.signers:
-        if j != me and share.peers[j].multiplication is None:
-            raise UsageError(discarded(j))
-
-
-def check_usable(agreed: SignerSetup) -> None:
-    """That no session of this process has discarded multiplication state that is needed.
-
-    Raises:
-        UsageError: one has.
-    """
-    for j in agreed.signers:
-        if j != agreed.share.identifier and not agreed.share.usable(j):
-            raise UsageError(discarded(j))
-
-
-def adapt_setup(then: S, share: KeyShare | None) -> S:
-    """The set-up of a stored session, without multiplication state that was discarded since.
-
-    Raises:
-        UsageError: no share as it is stored now, or one of another key, epoch or holder.
-    """
-    if share is None:
-        raise UsageError("a signer goes on only with its key share as it is stored now (share=...)")
-    if share.record != then.share.record or share.identifier != then.share.identifier:
-        raise UsageError("the snapshot was taken with another share")
-    share.guard.discard(*(j for j, peer in share.peers.items() if peer.multiplication is None))
-    return replace(then, share=replace(then.share, guard=share.guard))
-
-
-def discarded(peer: PartyId) -> str:
-    """Why there is no signing with that peer any more."""
-    return (
-        f"the multiplication state with party {peer} was discarded after an attack; "
-        "reshare the key first"
-    )
-
-
-ECDSA: Definition[EcdsaSetup, EcdsaSignature] = Definition(
-    name="ecdsa",
-    number=2,
-    rounds=ROUNDS,
-    setup=EcdsaSetup,
-    roles=lambda setup: {"all": setup.signers},
-    wire=lambda setup: WireContext(SECP256K1, setup.mta),
-    pair_secrets=lambda setup: {j: peer.pair_secret for j, peer in setup.share.peers.items()},
-    hedge=lambda setup: (setup.share.secret_share.encode(), setup.context()),
-    early_secrets=lambda setup: setup.share.early_keys(setup.signers),
-    check=check_setup,
-    adapt=adapt_setup,
+from mpcsim.protocols.ecdsa import steps
+from mpcsim.protocols.ecdsa.definition import (
+    ECDSA,
+    adapt_setup,
+    check_hash,
+    check_setup,
+    check_signer,
+    check_usable,
+    discarded,
+    early,
+    party,
+    setup,
 )
+from mpcsim.protocols.ecdsa.rounds import EcdsaSetup
+from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 
-
-def setup(
-    share: KeyShare, signers: tuple[int, ...], message_hash: bytes, *, path: Path = ()
-) -> EcdsaSetup:
-    """A checked set-up.
-
-    Args:
-        share: this signer's key share.
-        signers: identifiers of everyone who signs, this party included.
-        message_hash: 32 bytes.
-        path: of the child key to sign with; empty: the key itself.
-
-    Raises:
-        UsageError: a wrong hash length, or as from ``check_setup``.
-    """
-    _check_hash(message_hash)
-    agreed = EcdsaSetup(share, party_ids(signers), message_hash, path)
-    check_setup(agreed, share.identifier)
-    check_usable(agreed)
-    return agreed
-
-
-def _check_hash(message_hash: bytes) -> None:
-    if len(message_hash) != 32:
-        raise UsageError(f"message hash of {len(message_hash)} bytes, expected 32")
-
-
-def early(
-    epoch: bytes,
-    signers: Iterable[int],
-    message_hash: bytes,
-    *,
-    path: Path = (),
-    me: PartyId,
-    auth_keys: Mapping[PartyId, bytes],
-    session_id: bytes,
-    rng: Rng | None = None,
-) -> Early[EcdsaSetup, EcdsaSignature]:
-    """A signer that does not have its share yet, and its first message.
-
-    Args:
-        auth_keys: this signer's and every other signer's (``KeyShare.auth_key``).
-
-    Raises:
-        UsageError: as from ``setup``, as far as it can be seen already.
-    """
-    everyone = party_ids(signers)
-    _check_hash(message_hash)
-    said = context(epoch, everyone, message_hash, check_path(path))
-    return Early(
-        ECDSA,
-        lambda rng: commit(said, session_id, me, rng)[1],
-        lambda share: setup(share, everyone, message_hash, path=path),
-        me=me,
-        secrets={j: auth_keys[j] for j in everyone if j != me},
-        wire=WireContext(SECP256K1),
-        session_id=session_id,
-        hedge=(*early_hedge(auth_keys), said),
-        rng=rng,
-    )
-
-
-def party(
-    agreed: EcdsaSetup,
-    *,
-    session_id: bytes,
-    rng: Rng | None = None,
-    listener: Listener = silent,
-) -> Party[EcdsaSetup, EcdsaSignature]:
-    """One signer; its result is an ``EcdsaSignature``.
-
-    Raises:
-        UsageError: the session id has the wrong length.
-    """
-    return Party(
-        ECDSA,
-        agreed,
-        agreed.share.identifier,
-        session_id=session_id,
-        rng=rng,
-        listener=listener,
-    )
+__all__ = [
+    "ECDSA",
+    "SECP256K1",
+    "EcdsaSetup",
+    "EcdsaSignature",
+    "adapt_setup",
+    "check_hash",
+    "check_setup",
+    "check_signer",
+    "check_usable",
+    "discarded",
+    "early",
+    "party",
+    "setup",
+    "steps",
+]

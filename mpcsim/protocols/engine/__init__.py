@@ -6,13 +6,18 @@ event loop.
 """
 
 from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.echo import ECHO, check_echo, echo
+from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES, Envelope
 from mpcsim.protocols.engine.outcome import Done, Output, Prepared, Send, Waiting
 from mpcsim.protocols.engine.party import Party
 
 __all__ = [
+    "ECHO",
+    "MAX_ENVELOPE_BYTES",
     "Definition",
     "Delivery",
     "Done",
+    "Envelope",
     "Inbox",
     "Output",
     "Party",
@@ -23,4 +28,6 @@ __all__ = [
     "Turn",
     "View",
     "Waiting",
+    "check_echo",
+    "echo",
 ]

@@ -105,7 +105,9 @@ class Definition(Generic[S, R]):
     """Secrets and context that all randomness of a session depends on, beside its seed and id: a
     long-lived secret of the share, if there is one, and what the session is about. Should a
     generator repeat itself (a cloned machine), sessions about something else draw independent
-    secrets all the same, as RFC 9591, 4.1 and RFC 6979, 3.6 have it."""
+    secrets all the same, as RFC 9591, 4.1 and RFC 6979, 3.6 have it. Not in it: what peers have
+    said, even if their first messages are there when the session begins. RFC 9591 hedges with the
+    secret alone, DKLs23 with nothing; and of two sessions of one name an MPC node begins one."""
     early_secrets: Callable[[S], Mapping[PartyId, bytes]] = lambda setup: {}
     """Secrets with which peers may have sealed their first message before they had their shares
     (``early``). Others may have such a secret who have no share: nobody is named for what it
@@ -114,6 +116,11 @@ class Definition(Generic[S, R]):
     """Brings the set-up of a stored session up to date with the key share as it is stored now. It
     must not change what the session is about: the first round's nonces would serve twice. Raises
     UsageError if it needs a share and gets none, or another."""
+
+    identified: str = ""
+    """Role of those who prove in the session who they are, to peers with whom they share no secret
+    from the start. Whoever else seals with a secret that the session has made may be the transport,
+    which has played the peer from its first message on."""
 
     largest: int = USUAL_ENVELOPE_BYTES
     """Bytes of the largest envelope that a party takes."""

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.crypto.hashing import u32
 from mpcsim.crypto.rng import SEED_BYTES, Drbg, Rng, SystemRng
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.contract import Definition
@@ -66,6 +66,8 @@ class Early(Generic[S, R]):
             hedge: secrets that are there without the share, and what the session is about: in the
                 place of ``Definition.hedge``.
         """
+        check_type("me", me, int)
+        check_type("session_id", session_id, bytes)
         rng = rng or SystemRng()
         self.definition = definition
         self.session_id = session_id

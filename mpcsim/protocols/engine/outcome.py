@@ -123,7 +123,7 @@ def judge(
         received: everything that the party has accepted.
         unproven: peers whom no check names: what opened early may be from others who have that
             secret, and no share.
-        authenticated: peers that seal everything.
+        authenticated: peers that seal everything, and have proved who they are.
         prepared: phase one of two is over.
     """
     culprits, suspects = failed.culprits - set(unproven), failed.suspects - set(unproven)

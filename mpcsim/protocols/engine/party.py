@@ -33,6 +33,7 @@ from mpcsim.errors import (
     Reason,
     UsageError,
     Where,
+    check_type,
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import seal, unseal
@@ -102,6 +103,8 @@ class Party(Generic[S, R]):
             UsageError: the session id has the wrong length, the set-up makes no sense, or ``me``
                 takes no part.
         """
+        check_type("me", me, int)
+        check_type("session_id", session_id, bytes)
         if len(session_id) != SESSION_ID_BYTES:
             raise UsageError(f"session id of {len(session_id)} bytes, expected {SESSION_ID_BYTES}")
         self.definition = definition
@@ -132,6 +135,7 @@ class Party(Generic[S, R]):
         self._senders = {sends.message: self._senders_to_me(sends) for _, sends in self._kinds}
         """Of each kind: from whom it comes to this party."""
         self._initial_secrets = definition.pair_secrets(setup)
+        self._identified = {*self._initial_secrets, *self._roles.get(definition.identified, ())}
         self._view: View[S] = View(
             setup, self.me, session_id, self._root, self._roles, self._wire, self._step
         )
@@ -642,7 +646,7 @@ class Party(Generic[S, R]):
             self.me,
             received,
             unproven=self._unproven,
-            authenticated=self._authenticated,
+            authenticated=self._authenticated & self._identified,
             prepared=self.phase is Phase.PREPARED,
         )
         self.phase, self.outcome = Phase.OVER, aborted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mpcsim.crypto.encoding import WIRE_VERSION, Reader
+from mpcsim.crypto.encoding import STORED_VERSION, Reader
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SEED_BYTES
 from mpcsim.errors import InvalidEncoding
@@ -30,7 +30,7 @@ class Snapshot:
     def to_bytes(self) -> bytes:
         """Encode it, with a checksum at the end."""
         parts = [
-            bytes([WIRE_VERSION, self.protocol, self.started, self.refused]),
+            bytes([STORED_VERSION, self.protocol, self.started, self.refused]),
             self.me.to_bytes(2, "big"),
             self.session_id,
             self.seed,
@@ -55,7 +55,7 @@ class Snapshot:
             raise InvalidEncoding("checksum differs: the snapshot is damaged")
         reader = Reader(content)
         version, number, started, refused = reader.take(4)
-        if version != WIRE_VERSION or number != protocol or max(started, refused) > 1:
+        if version != STORED_VERSION or number != protocol or max(started, refused) > 1:
             raise InvalidEncoding("not a snapshot of this protocol and version")
         me = reader.number(2)
         session_id = reader.take(SESSION_ID_BYTES)

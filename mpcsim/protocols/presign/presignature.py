@@ -11,8 +11,8 @@ from mpcsim.crypto.encoding import (
     BYTES32,
     POINT,
     SCALAR,
+    STORED_VERSION,
     U16,
-    WIRE_VERSION,
     Message,
     PerParty,
     Seq,
@@ -117,7 +117,7 @@ class Presignature:
     def to_bytes(self) -> bytes:
         """Self-contained encoding. Secret: encrypt it before it leaves the process."""
         values = {name: getattr(self, name) for name, _ in _Body.CODECS}
-        return bytes([WIRE_VERSION]) + _Body(**values).encode(_WIRE)
+        return bytes([STORED_VERSION]) + _Body(**values).encode(_WIRE)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Presignature:
@@ -126,7 +126,7 @@ class Presignature:
         Raises:
             InvalidEncoding: damaged, another version, or inconsistent in itself.
         """
-        if data[:1] != bytes([WIRE_VERSION]):
+        if data[:1] != bytes([STORED_VERSION]):
             raise InvalidEncoding("not a presignature of this version")
         body = _Body.decode(data[1:], _WIRE)
         signers = body.signers

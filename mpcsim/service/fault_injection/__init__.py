@@ -9,3 +9,24 @@ that takes switches is another program (``mpcsim.cli.service.controlled``, ``nod
 which puts them around the product: a clock that is given, a network that is there to be changed, a
 layer around the application.
 """
+
+from mpcsim.service.fault_injection import access, app
+from mpcsim.service.fault_injection.child import Child, Expiry, Interference, begin
+from mpcsim.service.fault_injection.client import over_http
+from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
+from mpcsim.service.fault_injection.table import SWITCHES, Argument
+
+__all__ = [
+    "SWITCHES",
+    "Argument",
+    "Child",
+    "Expiry",
+    "Interference",
+    "Switchboard",
+    "access",
+    "app",
+    "begin",
+    "check_workers",
+    "controlled",
+    "over_http",
+]

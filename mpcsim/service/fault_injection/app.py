@@ -1,6 +1,6 @@
 """The HTTP interface of the switches: ``POST /control/{switch}`` with what it is told as JSON,
 ``GET /control`` for what is switched on. Every request bears the token; errors are JSON with an
-``error`` member.
+``error`` member, and have their code for programs in a header (``mpcsim.service.error_codes``).
 """
 
 from __future__ import annotations
@@ -59,9 +59,12 @@ def create_app(throw: Throw, token: str) -> App:
         except UsageError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
 
-    def refused(request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
-        return JSONResponse({"error": str(error)}, error.status)
+        headers = error.headers()
+        if error.status == UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        return JSONResponse({"error": str(error)}, error.status, headers)
 
     return App(
         routes=[

@@ -17,6 +17,7 @@ An MPC node counts as heard only if it has signed what it says, under the identi
     ``USER_UNKNOWN``     the same, and no user either          repair, with the user's name
     ``STORE_OLDER``      a node's share is older, or missing   put a newer backup of that store back
     ``AT_ODDS``          shares of different keys or records   put back stores that belong together
+    ``SEAL_KEY_LOST``    a share is from before that was lost  recover the key
     ``SUSPENDED``        a node or the registry says so        recover the key
     ``VOTE_ALONE``       one node has voted, and not the other the next making of it ends the vote
     ``NOT_YET_IN_FORCE`` both have voted, and were not told    start the gateway, or use the key
@@ -56,6 +57,7 @@ class What(Enum):
     USER_UNKNOWN = "user-unknown"
     STORE_OLDER = "store-older"
     AT_ODDS = "at-odds"
+    SEAL_KEY_LOST = "seal-key-lost"
     SUSPENDED = "suspended"
     VOTE_ALONE = "vote-alone"
     NOT_YET_IN_FORCE = "not-yet-in-force"
@@ -80,6 +82,8 @@ class Heard:
 
     identity: bytes
     testimony: Testimony
+    seal_number: int | None = None
+    """Of its seal key, as its hello says; None: not known."""
 
     def holdings(self) -> Iterator[Holding]:
         """Its shares that are in force, or have been voted for."""
@@ -147,6 +151,7 @@ def diagnose(case: Case) -> Finding:
     if not strangers:
         troubles += _registry(case, newer)
         troubles += _shares(case, decision, key, heard)
+    troubles += _seal_keys(heard, in_force)
     troubles += _suspended(case, heard, in_force)
     notes = tuple(trouble for trouble, in_the_way in unmerged if not in_the_way)
     return Finding(case.user_id, case.username, case.curve, in_force, tuple(troubles), notes, newer)
@@ -347,6 +352,21 @@ def _put_back(misfit: fitting.Misfit) -> str:
     return (
         f"put {which} of {files} back (mpcsim restore): nothing is dropped, and the key is not lost"
     )
+
+
+def _seal_keys(heard: Mapping[PartyId, Heard], in_force: str | None) -> Iterator[Trouble]:
+    """Which MPC nodes cannot open what was sealed to them when the shares were made."""
+    for party, said in heard.items():
+        held = said.testimony.active
+        if said.seal_number is None or held is None or held.epoch.hex() != in_force:
+            continue
+        if held.record.seal_numbers.get(party) != said.seal_number:
+            yield Trouble(
+                What.SEAL_KEY_LOST,
+                f"the {ROLES[party]} has lost the seal key that this key's secret_store is sealed"
+                " to, and has another one",
+                "recover the key (POST /v3/wallet/recover): until then it does not sign",
+            )
 
 
 def _suspended(

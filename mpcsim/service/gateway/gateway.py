@@ -332,7 +332,12 @@ class Gateway:
         signer = _signer(body.signer)
         self.suspensions.check(body.key_id)
         vault = body.vault
-        others = () if vault is None else _others(vault, signer)
+        others: list[tuple[PartyId, wire.OpenHalf]] = []
+        if vault is not None:  # what is refused here leaves no session
+            others = [
+                (party, _half_of(body.key_id, vault, party, count=body.count))
+                for party in _others(vault, signer)
+            ]
         session = await self.sessions.begin(
             asking, body.session_id, curve, SIGNING, key_id, (signer,)
         )
@@ -353,14 +358,11 @@ class Gateway:
         if vault is None:
             mail, begun = await carrying
             return wire.Signing(tag, mail, begun[signer].answers)
-        opening_halves = [
-            self._half(asking, j, _half_of(body.key_id, vault, j, count=body.count), curve)
-            for j in others
-        ]
+        opening_halves = [self._half(asking, j, request, curve) for j, request in others]
         try:
             (mail, begun), halves = await both(carrying, all_of(opening_halves))
             first = begun[signer]
-            opened = {j: half.half for j, half in zip(others, halves, strict=True)}
+            opened = {j: half.half for (j, _), half in zip(others, halves, strict=True)}
             opened[signer] = first.half or b""
             allowance = halves[0].allowance if halves else None
             found = await self._opened(asking, key_id, curve, opened, allowance)

@@ -1,6 +1,17 @@
 """One MPC node of the wallet service: a share of every key, and no belief in the gateway.
 
-``node`` (start here), ``verbs/`` (what it may be asked), ``sessions/``, ``shares``,
-``presignatures``, ``store/`` and ``events`` (on disk), ``agreement/`` and ``peer`` (with the other
-MPC node), ``boot``, ``identity``, ``context``; around it ``app`` (HTTP) and ``metrics``.
+Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node`` (start here),
+``verbs/`` (what it may be asked), ``sessions/``, ``shares``, ``presignatures``, ``store/`` and
+``events`` (on disk), ``agreement/`` and ``peer`` (with the other MPC node), ``boot``, ``identity``,
+``context``; around it ``app`` (HTTP) and ``metrics``.
 """
+
+from mpcsim.service.mpc_node.events import Event, read, verify
+from mpcsim.service.mpc_node.identity import Identity
+
+__all__ = [
+    "Event",
+    "Identity",
+    "read",
+    "verify",
+]

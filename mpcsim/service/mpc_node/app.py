@@ -45,7 +45,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
             reply = await in_thread(node.handle, verb, grant, body)
         return Response(reply, media_type=wire.MEDIA_TYPE)
 
-    def refused(request: Request, error: Exception) -> Response:
+    async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 

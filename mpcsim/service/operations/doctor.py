@@ -75,6 +75,7 @@ class Doctor:
         self._rng = rng
         self._pause_s = pause_s
         self._identities: dict[PartyId, bytes] = {}
+        self._seal_numbers: dict[PartyId, int] = {}
         self._named: dict[PartyId, bytes] = {}
         self.keys: set[At] = set()
         """Of which an MPC node holds a share that has been voted for, at least."""
@@ -91,6 +92,7 @@ class Doctor:
                     self.unheard[party] = _another(party)
                     continue
                 self._identities[party] = hello.identity
+                self._seal_numbers[party] = hello.seal_number
                 held = await holdings(link)
             except LinkFailed as failed:
                 self.unheard[party] = _unheard(party, failed)
@@ -244,7 +246,7 @@ class Doctor:
         asked = (testimony.party, testimony.nonce, testimony.user_id, testimony.curve_name)
         if asked != (party, nonce, *at) or not signed_by(identity, testimony, said.signature):
             return _forged(party)
-        return Heard(identity, testimony)
+        return Heard(identity, testimony, self._seal_numbers[party])
 
 
 @asynccontextmanager
@@ -306,7 +308,11 @@ async def doctor(
 def _unheard(party: PartyId, failed: LinkFailed) -> Trouble:
     role = ROLES[party]
     variables = f"{role.upper()}_URL and {role.upper()}_PORT"
-    return Trouble(What.UNHEARD, str(failed), f"start it, or correct {variables}; then ask again")
+    advice = (
+        f"start it, or correct {variables}; then ask again. If it does not start because its seal "
+        f"key is lost: mpcsim rotate seal-key {role} --lost, on its machine"
+    )
+    return Trouble(What.UNHEARD, str(failed), advice)
 
 
 def _refused(party: PartyId, refused: Refused) -> Trouble:

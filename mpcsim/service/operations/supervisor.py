@@ -409,7 +409,7 @@ def access_token(gateway_address: str, api_key: str, api_secret: str, username: 
             http.auth = (api_key, api_secret)
             signed_up = http.post("/member/user-management/v3/signup", json={"username": username})
             if signed_up.status_code not in (201, 401, 409):
-                raise UsageError(f"sign-up: {signed_up.text}")
+                raise UsageError(f"sign-up: {_describe(signed_up)}")
             login = http.post(
                 "/auth/auth-service/v3/login",
                 data={"grant_type": "client_credentials", "username": username},
@@ -427,5 +427,10 @@ def access_token(gateway_address: str, api_key: str, api_secret: str, username: 
             " WAAS_API_SECRET, if set, come first)"
         )
     if login.status_code != 200:
-        raise UsageError(f"login: {login.text}")
+        raise UsageError(f"login: {_describe(login)}")
     return str(login.json()["access_token"])
+
+
+def _describe(answer: httpx.Response) -> str:
+    """Return what an answer says, or its status where it says nothing."""
+    return answer.text or f"{answer.status_code} {answer.reason_phrase}"

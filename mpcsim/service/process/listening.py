@@ -23,7 +23,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import h11
 from uvicorn.config import Config
@@ -32,13 +32,15 @@ from uvicorn.server import ServerState
 
 from mpcsim.errors import UsageError
 from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
 from mpcsim.service.process.settings import seconds, setting, whole
 
 LOG = logging.getLogger(__name__)
 
 BACKLOG: Final = 2048
-OTHER_FILES: Final = 256
-"""What a server opens beside its connections: databases, links to other servers, libraries."""
+OTHER_FILES: Final = 256 + 2 * 512
+"""What a server opens beside its connections: databases, libraries, and connections of its own, of
+which a gateway may have as many as its transports allow to each of two MPC nodes."""
 MOST_DROPPED_BYTES: Final = 1 << 20
 """Bytes that a client may go on sending after it was refused; then the connection is cut."""
 EVENTS_A_TURN: Final = 64
@@ -53,6 +55,9 @@ VERSIONS: Final = (b"1.0", b"1.1")
 _CONTENT_LENGTH: Final = re.compile(
     rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh][ \t]*:"
 )
+_HOST: Final = re.compile(rb"(\[[0-9A-Za-z:._~%-]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]*)(:[0-9]*)?")
+"""A field's value: a host, of which nothing may be left, and a port (RFC 9110, 7.2)."""
+INVALID_HOST: Final = "Invalid Host: there must be one, and a host's name (RFC 9112, 3.2)"
 BROKEN: Final = {
     HTTPStatus.BAD_REQUEST: "The request is not as HTTP/1.1 has it (RFC 9112)",
     HTTPStatus.NOT_IMPLEMENTED: "The only transfer encoding is chunked",
@@ -274,6 +279,8 @@ class BoundedParser(h11.Connection):
         """In this turn."""
         self.refused: HTTPStatus | None = None
         """The status of the answer to what it could not accept."""
+        self.has_invalid_host = False
+        """Whether that was for its ``Host``: none, several, or none that a host can have."""
 
     def begin_turn(self) -> None:
         """Let ``EVENTS_A_TURN`` more events come."""
@@ -304,6 +311,7 @@ class BoundedParser(h11.Connection):
             is_no_request = starts_request and header[:1] < b"!"
             self._refuse_if_too_long(is_no_request)
             self.refused = HTTPStatus(error.error_status_hint)
+            self.has_invalid_host = "Host: header" in str(error)  # h11 counts them
             raise
         taken = before - self.buffered_bytes
         self._taken += taken
@@ -325,6 +333,9 @@ class BoundedParser(h11.Connection):
         if event.http_version not in VERSIONS:
             self.refused = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
             raise h11.RemoteProtocolError("HTTP/1.0 and HTTP/1.1 are understood")
+        if any(name == b"host" and not _HOST.fullmatch(value) for name, value in event.headers):
+            self.refused, self.has_invalid_host = HTTPStatus.BAD_REQUEST, True
+            raise h11.RemoteProtocolError("an invalid Host: header")
         is_chunked = any(name == b"transfer-encoding" for name, _ in event.headers)
         # h11 goes by the first alone; whoever is in between may go by the other (RFC 9112, 6.1).
         if is_chunked and _CONTENT_LENGTH.search(header):
@@ -494,7 +505,7 @@ class HttpConnection(H11Protocol):
             msg = f"The header has more than {self._among.limits.header_bytes} bytes"
         else:
             self._among.note(Limit.BROKEN, self)
-            msg = BROKEN.get(status, msg)
+            msg = INVALID_HOST if self.conn.has_invalid_host else BROKEN.get(status, msg)
         self._refuse(status, msg)
 
     # ------------------------------------------------------------------ the queues'
@@ -554,27 +565,31 @@ class HttpConnection(H11Protocol):
         """
         cycle: RequestResponseCycle | None = self.cycle
         is_due = self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE)
+        request_id: bytes | None = None
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True
             cycle.message_event.set()
+            # The one that the application's logs have.
+            request_id = cast(dict[str, Any], cycle.scope).get(IN_SCOPE)
         if is_due:
-            self._answer(status, message)
+            self._answer(status, message, request_id)
             self._is_refused = True
             self.transport.write_eof()
         else:
             self.transport.close()
         self._settle()
 
-    def _answer(self, status: HTTPStatus, message: str) -> None:
+    def _answer(self, status: HTTPStatus, message: str, request_id: bytes | None = None) -> None:
         body = json.dumps({"error": message}).encode()
         # The server is at its limit of connections, not out of reach.
         full = status is HTTPStatus.SERVICE_UNAVAILABLE
         code = Code.BUSY if full else of_framework(status)
-        fields = "".join(f"{name}: {value}\r\n" for name, value in code.headers().items())
+        headers = code.headers() | {HEADER: (request_id or new_request_id()).decode()}
+        fields = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
         self.transport.write(
             b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\n%b"
             b"content-length: %d\r\nconnection: close\r\n\r\n%b"
-            % (status, status.phrase.encode(), fields.lower().encode(), len(body), body)
+            % (status, status.phrase.encode(), fields.encode(), len(body), body)
         )
 
 
@@ -598,13 +613,14 @@ def affordable(limits: ConnectionLimits) -> ConnectionLimits:
 
     Raises the process's own limit as far as the operating system lets it.
     """
-    wanted = limits.connections + OTHER_FILES
+    others = OTHER_FILES
+    wanted = limits.connections + others
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        wanted, others = hard, min(others, hard // 2)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    connections = max(1, wanted - OTHER_FILES)
+    connections = max(1, min(limits.connections, wanted - others))
     if connections < limits.connections:
         LOG.warning("MAX_CONNECTIONS is %d: no more than %d open files", connections, wanted)
     return replace(limits, connections=connections)

@@ -1,0 +1,17 @@
+"""What REST node, gateway and MPC nodes say to each other, and how each knows who says it.
+
+Imports ``vault`` and ``errors`` of the service. ``wire`` has the bodies, ``statements`` what MPC
+nodes sign, ``tokens`` the users' access tokens, ``grants`` the gateway's orders to an MPC node,
+``session_keys`` who opened a session, ``mail`` and ``notices`` what is passed on sealed.
+"""
+
+from mpcsim.service.rpc import pins
+from mpcsim.service.rpc.addresses import addresses
+from mpcsim.service.rpc.wire import HELLO_PATH, Hello
+
+__all__ = [
+    "HELLO_PATH",
+    "Hello",
+    "addresses",
+    "pins",
+]

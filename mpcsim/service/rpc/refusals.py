@@ -8,7 +8,7 @@ from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
 from mpcsim.service.error_codes import told
-from mpcsim.service.errors import NodeFailed, Refused, Unmerged, failed
+from mpcsim.service.errors import NodeFailed, Refused, Unmerged, failed, no_answer
 from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
 
 
@@ -38,6 +38,8 @@ def from_json(status: int, body: bytes, party: PartyId) -> Refused:
         party: the MPC node that was asked. If it is not this one that answers, or it does not say
             why, what it did is not known.
     """
+    if 200 <= status < 300:
+        return no_answer(party, status)
     try:
         said = strict_json.parse(body)
     except InvalidEncoding:

@@ -18,3 +18,14 @@ try:
     import py_ecc  # noqa: F401
 finally:
     sys.setrecursionlimit(_limit)
+
+from mpcsim.service.smart_account import setup  # noqa: E402
+from mpcsim.service.smart_account.deployment import deploy_token, mint  # noqa: E402
+from mpcsim.service.smart_account.endpoints import Endpoint  # noqa: E402
+
+__all__ = [
+    "Endpoint",
+    "deploy_token",
+    "mint",
+    "setup",
+]

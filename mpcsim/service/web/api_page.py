@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from mpcsim.service.web.threads import in_thread
@@ -63,25 +64,27 @@ _POLICY: Final = {
 }
 
 
-class _Document:
-    """An interface's description, built and encoded once: strangers may ask for it at any rate, and
-    all of those who ask before it is there wait for the same one."""
+class _Once:
+    """A body that is made once: strangers may ask for it at any rate, and all of those who ask
+    before it is there wait for the same one. Who does not read it holds its connection, and no file
+    open beside it."""
 
-    def __init__(self, make: Callable[[], dict[str, Any]]) -> None:
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        """
+        Args:
+            make: called in a thread.
+        """
         self._make = make
-        self._encoded: bytes | None = None
+        self._made: bytes | None = None
         self._lock = asyncio.Lock()
 
-    async def answer(self, request: Request) -> Response:
-        """Answer a request for it."""
-        if self._encoded is None:
+    async def body(self) -> bytes:
+        """Return it; the same bytes every time."""
+        if self._made is None:
             async with self._lock:
-                if self._encoded is None:
-                    self._encoded = await in_thread(self._encode)
-        return Response(self._encoded, media_type="application/json")
-
-    def _encode(self) -> bytes:
-        return bytes(JSONResponse(self._make()).body)
+                if self._made is None:
+                    self._made = await in_thread(self._make)
+        return self._made
 
 
 def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list[Route]:
@@ -90,26 +93,37 @@ def page_routes(title: str, make_document: Callable[[], dict[str, Any]]) -> list
     Args:
         make_document: builds the interface's description, in a thread.
     """
+    encoded = _Once(lambda: bytes(JSONResponse(make_document()).body))
+    parts = {name: _Once(partial(_read, name)) for name in _ASSETS}
+    turn = asyncio.Lock()
+
+    async def document(request: Request) -> Response:
+        return Response(await encoded.body(), media_type="application/json")
 
     async def page(request: Request) -> Response:
         return Response(_PAGE.format(title=title), media_type="text/html", headers=_POLICY)
 
+    async def part(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name == "start.js":
+            return Response(_START, media_type="text/javascript", headers=_POLICY)
+        if name not in parts:
+            raise HTTPException(404)
+        async with turn:  # one in each of the event loop's, however many ask: it takes milliseconds
+            body = await parts[name].body()
+            await asyncio.sleep(0)
+        return Response(body, media_type=_ASSETS[name], headers=_POLICY)
+
     return [
-        Route(DOCUMENT_PATH, _Document(make_document).answer, methods=["GET"]),
+        Route(DOCUMENT_PATH, document, methods=["GET"]),
         Route(PAGE_PATH, page, methods=["GET"]),
-        Route(PAGE_PATH + "/{name}", _part, methods=["GET"]),
+        Route(PAGE_PATH + "/{name}", part, methods=["GET"]),
     ]
 
 
-async def _part(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name == "start.js":
-        return Response(_START, media_type="text/javascript", headers=_POLICY)
-    if name not in _ASSETS:
-        raise HTTPException(404)
+def _read(name: str) -> bytes:
     # Found, not imported: it would bring FastAPI along.
     package = find_spec("fastapi_offline")
     assert package is not None
     assert package.origin is not None
-    path = Path(package.origin).parent / "static" / name
-    return FileResponse(path, media_type=_ASSETS[name], headers=_POLICY)
+    return (Path(package.origin).parent / "static" / name).read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,6 +20,9 @@ from mpcsim.service.web.entries import Book
 from mpcsim.service.web.request_ids import RequestIds
 
 LOG = logging.getLogger(__name__)
+
+IDENTITY: Final = "identity"
+"""The content coding that is none."""
 
 
 class App(Starlette):
@@ -45,8 +48,21 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def check_coding(request: Request) -> None:
+    """See that a request's body is not compressed.
+
+    Raises:
+        HTTPException: 415 with the coding that is understood (RFC 9110, 8.4 and 12.5.3).
+    """
+    for field in request.headers.getlist("content-encoding"):
+        if any(coding.strip().lower() not in ("", IDENTITY) for coding in field.split(",")):
+            text = f"The only content coding is {IDENTITY}: the body must not be compressed"
+            raise HTTPException(415, text, {"Accept-Encoding": IDENTITY})
+
+
 async def read_body(request: Request, limit: int) -> bytes:
     """A request's body, as far as it is allowed to go."""
+    check_coding(request)
     _declared(request, limit)
     body = bytearray()
     async for chunk in request.stream():
@@ -63,7 +79,9 @@ class Incoming:
         """
         Raises:
             Refused: it says that it is longer.
+            HTTPException: it is compressed.
         """
+        check_coding(request)
         self.size = _declared(request, limit)
         """As declared; None: it is not."""
         self.so_far = bytearray()
@@ -154,19 +172,19 @@ def _declared(request: Request, limit: int) -> int | None:
     return int(declared)
 
 
-def http_error(request: Request, error: Exception) -> Response:
+async def http_error(request: Request, error: Exception) -> Response:
     """For what Starlette refuses."""
     assert isinstance(error, HTTPException)
     headers = of_framework(error.status_code).headers() | dict(error.headers or {})
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
-def gone(request: Request, error: Exception) -> Response:
+async def gone(request: Request, error: Exception) -> Response:
     """For a caller who does not wait for the answer."""
     return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
 
 
-def bug(request: Request, error: Exception) -> Response:
+async def bug(request: Request, error: Exception) -> Response:
     """For what nobody foresaw. Its message may quote anything, so it is not logged."""
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())

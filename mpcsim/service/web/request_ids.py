@@ -4,30 +4,34 @@ bears it.
 Inside a process a context variable carries it, into tasks and threads, too; between processes the
 header ``X-Request-Id``. It is for whoever reads logs, and decides nothing.
 
-A field that decides who asks, for what or how a body is read is there once or not at all: whoever
-stands in between may go by another one than this process.
+A field that decides who asks, for what or how a body is read is there once or not at all, and so is
+each member of a query: whoever stands in between may go by another one than this process. For the
+same reason an encoded slash in a path is no separator (RFC 3986, 2.2).
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import parse_qsl, unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import BAD_REQUEST
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
 from mpcsim.service.rpc import session_keys
 from mpcsim.service.web import idempotency
 from mpcsim.service.web.entries import CURRENT, MAX_SAID, Book
 
-HEADER: Final = "X-Request-Id"
 _HEADER: Final = HEADER.lower().encode()
 _accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
 _CODE: Final = b"x-error-code"
+_is_member_name: Final = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
+_ENCODED_SLASH: Final = re.compile(rb"%2f", re.IGNORECASE)
 _SINGLETONS: Final = {
     name.lower().encode(): name
     for name in (
@@ -65,7 +69,10 @@ class RequestIds:
             if header == _HEADER and _accepted(name):
                 break
         else:
-            name = os.urandom(8).hex().encode()
+            name = new_request_id()
+        scope[IN_SCOPE] = name
+        if b"%" in (raw_path := scope.get("raw_path") or b""):
+            scope = {**scope, "path": _decode_path(raw_path)}
         entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
@@ -87,18 +94,34 @@ class RequestIds:
         before = CURRENT.set(entry)
         found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
         try:
-            if len(found) == len({*found}):
-                await self.app(scope, receive, named)
+            if len(found) != len({*found}):
+                await _refuse_repeated(_SINGLETONS[max(found, key=found.count)], named)
+            elif b"&" in scope["query_string"] and (member := _repeated(scope["query_string"])):
+                await _refuse_repeated(member, named)
             else:
-                await _refuse_repeated(max(found, key=found.count), named)
+                await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
             self.book.close(entry)
 
 
-async def _refuse_repeated(field: bytes, send: Send) -> None:
-    """Answer a request in which a field that must be single is repeated."""
-    text = f"Invalid {_SINGLETONS[field]}: there are several"
+def _decode_path(raw: bytes) -> str:
+    """Return a path as its routes are compared with it: an encoded slash stays encoded."""
+    return unquote(_ENCODED_SLASH.sub(b"%252F", raw).decode("latin-1"))
+
+
+def _repeated(query: bytes) -> str | None:
+    """Return the name of a member that a query has more than once, if there is one."""
+    counts = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    name, count = counts.most_common(1)[0] if counts else ("", 0)
+    if count < 2:
+        return None
+    return name if _is_member_name(name) else "query"
+
+
+async def _refuse_repeated(name: str, send: Send) -> None:
+    """Answer a request in which a field or member that must be single is repeated."""
+    text = f"Invalid {name}: there are several"
     body = json.dumps({"error": text}).encode()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     headers |= Code.BAD_REQUEST.headers()

@@ -7,9 +7,13 @@ that never came is an error.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final, Protocol, Self
 from urllib.parse import unquote, urlsplit
@@ -22,6 +26,7 @@ from mpcsim.carrier import Pieces
 from mpcsim.errors import MpcError
 from mpcsim.service.error_codes import HEADER, RETRY_AFTER
 from mpcsim.service.errors import INTERNAL_ERROR
+from mpcsim.service.process import request_id
 from mpcsim.service.rpc.wire import MAX_BODY_BYTES, MEDIA_TYPE
 from mpcsim.service.web import meter, request_ids
 
@@ -53,14 +58,15 @@ class Reply:
     code: str | None = None
     """Of an error: its ``X-Error-Code`` header."""
     retry_after: str | None = None
-    """Its ``Retry-After`` header."""
+    """Its ``Retry-After`` header, in seconds also where that is a date."""
 
     @classmethod
     def of(cls, status: int, body: bytes, headers: Mapping[str, str]) -> Self:
         """With what is in its headers; of a success, nothing."""
         if status < 300:
             return cls(status, body)
-        return cls(status, body, headers.get(HEADER), headers.get(RETRY_AFTER))
+        after = _in_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
+        return cls(status, body, headers.get(HEADER), after)
 
     @property
     def reason(self) -> str:
@@ -407,6 +413,27 @@ class _Exchange:
             self.complete = not message.get("more_body", False)
 
 
+def _in_seconds(after: str | None, date: str | None) -> str | None:
+    """Return a Retry-After header with a date (RFC 9110, 10.2.3) as seconds, any other as it is.
+
+    Args:
+        date: when the answer was made, by the clock of whoever has made it.
+    """
+    if (until := _read_date(after)) is None:
+        return after
+    made = _read_date(date)
+    return str(max(0, math.ceil(until - (time.time() if made is None else made))))
+
+
+def _read_date(text: str | None) -> float | None:
+    """Return the seconds since 1970 of an HTTP date in any of its forms (RFC 9110, 5.6.7)."""
+    try:
+        found = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
+
+
 _FAILURES: Final = (aiohttp.ClientError, OSError)
 
 
@@ -430,8 +457,8 @@ _IN_ASGI: Final = _LowerCase()
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity"}
-    if (request_id := request_ids.current()) is not None:
-        headers[request_ids.HEADER] = request_id
+    if (current := request_ids.current()) is not None:
+        headers[request_id.HEADER] = current
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     if body is not None:

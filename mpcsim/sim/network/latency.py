@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured import columns
+from mpcsim.sim.network import columns
 from mpcsim.sim.rich_display import counted
 
 __all__ = [
@@ -57,7 +57,7 @@ class Latency(ABC):
     A replay asks for some thousand at a time: use the generator's vectors, not a loop. The two
     moments tell a warm connection what it has measured of its round trips; they are not sampled.
     Latencies that depend on the one before are another matter: see ``series``, ``run`` and
-    ``mpcsim.sim.network.measured.bursts``.
+    ``mpcsim.sim.network.bursts``.
     """
 
     _trusted: ClassVar[bool]

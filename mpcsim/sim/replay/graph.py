@@ -1,4 +1,26 @@
-"""The message graph of a session: who sends what after having what, without when."""
+"""The message graph of a session: who sends what after having what, without when.
+
+What a session sends does not depend on the network: who computes which round, what each round
+waits for, who sends how many bytes to whom. ``record`` takes that message graph out of one trace,
+and ``MessageGraph.replay`` works out when everybody would have finished under any network model,
+for many draws of latencies and losses at once, as arrays.
+
+    >>> sim = Simulation(Network.star(), seed=1)
+    >>> sim.generate()
+    >>> graph = record(sim.sign().trace)
+    >>> print(graph.replay(Network.preset("seoul", access="lte"), 1_000_000))
+
+``MessageGraph.distribution`` does the same for any number of samples, on all cores or a cluster,
+with percentiles to 0.1 %.
+
+A call of the REST API, vault and all, has such a graph, too: ``node.local.LocalService.record``
+makes it (``calls`` finds out what waits for what), ``node.calls.signing_call`` that of a signature.
+
+Every sample is simulated on the kernel that carries the messages of ``engine.VirtualRun``, too
+(``mpcsim.sim.network.tcp.traffic``): fed with the same draws (``DrawTable``), both give the same
+times, bit by bit. A sample is one session. What depends on the calls before or beside it (a kept
+connection's history, two calls on one link) a replay does not know; ``LocalService`` does.
+"""
 
 from __future__ import annotations
 

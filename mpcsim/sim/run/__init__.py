@@ -4,3 +4,19 @@
 ``adversary`` what goes wrong, ``ending`` what came of it. ``clock`` is virtual time for asyncio
 programs.
 """
+
+from mpcsim.sim.run.adversary import deviating
+from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
+from mpcsim.sim.run.observe import Observed, Recording
+
+__all__ = [
+    "Crash",
+    "Observed",
+    "Recording",
+    "delay",
+    "deviating",
+    "drop",
+    "duplicate",
+    "noise",
+    "partition",
+]

@@ -4,3 +4,9 @@
 ``frame`` evaluate it; ``jsonl`` and ``perfetto`` write files. ``mpcsim.sim.trace`` has all of them
 as methods.
 """
+
+from mpcsim.sim.traces.causes import sequential_delays
+
+__all__ = [
+    "sequential_delays",
+]

@@ -1,1 +1,7 @@
 """One run of a protocol: scenarios, deviations, checks."""
+
+from mpcsim.testing.runs.protocol_run import fault_sentence
+
+__all__ = [
+    "fault_sentence",
+]

@@ -37,7 +37,9 @@ class Thrown:
 def asked(thrown, method, path, token=TOKEN, **body):
     async def ask():
         transport = httpx.ASGITransport(app.create_app(thrown, TOKEN))
-        headers = [] if token is None else [(b"Authorization", f"Bearer {token}".encode())]
+        headers = body.pop("headers", [])
+        if token is not None:
+            headers = [*headers, (b"Authorization", f"Bearer {token}".encode())]
         async with httpx.AsyncClient(transport=transport, base_url="http://control") as http:
             return await http.request(method, path, headers=headers, **body)
 
@@ -62,6 +64,8 @@ def test_nothing_works_without_the_token(method, path, token):
     answer = asked(thrown, method, path, token)
     assert answer.status_code == 401
     assert answer.json() == {"error": "not the token of these switches"}
+    assert answer.headers["X-Error-Code"] == "unauthorized"
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
     assert thrown.seen == []
 
 
@@ -73,12 +77,16 @@ def test_nothing_works_without_the_token(method, path, token):
         ("/control/down", {"content": b"part=node"}, 400, "the body is not JSON"),
         ("/control/down", {"content": b"[]"}, 400, "what it is told must be an object"),
         ("/control/down", {"content": b" " * 100_000}, 413, "body of more than 65536 bytes"),
+        ("/control/reset", {"headers": [("Content-Encoding", "gzip")]}, 415, "identity"),
         ("/elsewhere", {}, 404, "Not Found"),
     ],
 )
 def test_each_mistake_has_an_answer(path, body, status, why):
     answer = asked(Thrown(), "POST", path, **body)
     assert answer.status_code == status
+    code = "bad-request" if status == 400 else "unsupported"
+    assert answer.headers["X-Error-Code"] == ("not-found" if "switch" in why else code)
+    assert answer.headers["X-Request-Id"]
     assert why in answer.json()["error"]
 
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import cache
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcsim.ids import MPC_NODES
+from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway.diagnosis import Case, Heard, Trouble, What, diagnose
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
@@ -156,3 +157,17 @@ def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
     damaged = replace(registered(0), record=None, damaged=True)
     finding = diagnose(Case(USER, CURVE, "alice", damaged, nodes=nodes))
     assert [t.what for t in finding.troubles] == [What.RECORD_DAMAGED, What.AT_ODDS]
+
+
+@pytest.mark.parametrize("party", MPC_NODES)
+def test_a_seal_key_that_was_lost(party):
+    """Recovering the key helps, and nothing else."""
+    node = Node(active=1, voted=None, suspended=False, restored=False)
+    heard = {each: replace(node.heard(each), seal_number=0) for each in MPC_NODES}
+    case = Case(USER, CURVE, "alice", registered(1), nodes=heard)
+    assert diagnose(case).troubles == ()
+    lost = heard | {party: replace(heard[party], seal_number=1)}
+    (trouble,) = diagnose(replace(case, nodes=lost)).troubles
+    assert trouble.what is What.SEAL_KEY_LOST
+    assert f"the {ROLES[party]} has lost the seal key" in trouble.text
+    assert trouble.advice.startswith("recover the key")

@@ -10,6 +10,7 @@ from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import TokenIssuer, TokenVerifier, make_signing_key
+from mpcsim.service.smart_account.endpoints import Endpoint
 from tests.helpers.gateway import CURVES, Client, give_key, hellos
 
 SIGN_UP = "/member/user-management/v3/signup"
@@ -96,6 +97,7 @@ async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
         ({}, "grant_type: client_credentials is the only one"),
         (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
         ({"grant_type": "client_credentials"}, "username: no such user; sign up first"),
+        (grant(["alice", "bob"]), "the body has a field more than once"),
         (grant("nobody"), "username: no such user; sign up first"),
         (grant("a\nb"), "username: no such user; sign up first"),
     ],
@@ -267,6 +269,16 @@ async def test_binary_bodies_say_that_they_are(content_type, client):
     response = await client.request("POST", wire.PREFIX + "exchange", content=b"x", headers=headers)
     assert response.status_code == 415
     assert response.json() == {"error": "the body is not application/octet-stream"}
+
+
+async def test_no_body_is_decompressed(client):
+    """For those who show who they are: bodies come after that."""
+    headers = {"Content-Encoding": "gzip", "Content-Type": wire.MEDIA_TYPE}
+    paths = [wire.PREFIX + verb for verb in ("exchange", "open", "suspend")]
+    for path in (*paths, Endpoint.EXECUTE.path):
+        response = await client.request("POST", path, content=b"x", headers=headers)
+        assert (response.status_code, response.headers["accept-encoding"]) == (415, "identity")
+        assert "identity" in response.json()["error"]
 
 
 async def test_a_bug_is_an_internal_error_that_tells_nothing(monkeypatch, caplog, gateway, client):

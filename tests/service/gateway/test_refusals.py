@@ -310,6 +310,16 @@ async def test_a_session_id_in_use_is_refused_and_its_session_goes_on(gateway, c
     await mallory.recover("secp256k1")
 
 
+async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
+    share = await give_key(gateway, client, "secp256k1")
+    _, body = client.begin_sign(share)
+    halves = dict.fromkeys(MPC_NODES, b"half")
+    vault = wire.Vault(REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
+    verbs = asked(gateway)
+    status, _ = await refusal(client.ask("sign", replace(body, signer=2, vault=vault)))
+    assert (status, verbs, gateway.gateway.sessions.open) == (400, [], [])
+
+
 # ---------------------------------------------------------------------- what has changed meanwhile
 
 

@@ -14,9 +14,9 @@ from mpcsim.service.gateway.links.mpc_nodes import OverHttp
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.supervisor import HOST, free_port
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.standing import Ask, Standing
-from mpcsim.service.web.request_ids import HEADER
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits
 from tests.helpers.gateway import Client, give_key
 from tests.node.harness import PLACES, running

@@ -141,6 +141,26 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
         assert vote(store, "b") == b"one vote"
 
 
+def test_when_a_vote_was_given_is_known_as_long_as_it_is_outstanding(tmp_path):
+    path = tmp_path / "db"
+    with closing(ShareStore(path, lambda: 7.0)) as store:
+        put_in_force(store, "a")
+        assert store.voted_since("u", "ed25519") is None
+        store.prepare(stored("b", "a"))
+        vote(store, "b")
+    with closing(ShareStore(path, lambda: 9.0)) as store:
+        at = [store.voted_since(*each) for each in (("u", "ed25519"), ("u", "p"), ("v", "ed25519"))]
+        assert at == [7.0, None, None]
+        store.drop("u", "ed25519", "b")
+        assert store.voted_since("u", "ed25519") is None
+        store.prepare(stored("c", "a"))
+        vote(store, "c")
+        assert store._database.rows("SELECT * FROM outstanding") == [("c", 9.0)]
+        with store._database.transaction() as cursor:
+            cursor.execute("DELETE FROM outstanding")
+        assert store.voted_since("u", "ed25519") == 0.0
+
+
 def test_so_much_of_what_is_signed_for_a_user_and_curve_is_remembered(store):
     """Whoever has keys made, recovered and cut off again and again does not fill the disk."""
     store.prepare(stored("other", user="v"))

@@ -15,6 +15,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
+from mpcsim.service.operations.rotation import replace_lost_seal_key
 from mpcsim.service.rpc.statements import SealKeyStatement, SignedTestimony
 from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
@@ -103,6 +104,13 @@ def test_suspensions_are_told_by_whoever_knows_of_them(house, past):
     past.put(house)
     rewrite(house, "operator", "UPDATE shares SET suspended = ? WHERE curve = 'ed25519'", "why")
     assert texts(alone(house, "alice")) == ["this key is suspended at the operator"]
+
+
+def test_a_lost_seal_key_is_told_of_the_keys_from_before(house):
+    rewrite(house, "operator", "DELETE FROM secrets WHERE name = 'seal_key'")
+    replace_lost_seal_key(house, OPERATOR, SystemRng())
+    for user in ("alice", "bob"):
+        assert whats(alone(house, user)) == ["seal-key-lost"]
 
 
 class Liar:

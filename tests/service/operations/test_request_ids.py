@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from mpcsim.ids import MPC_NODES
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.web.logs import JsonLines, TextLines
-from mpcsim.service.web.request_ids import HEADER
 from tests.node.harness import PASSWORD, PLACES, answer, system
 
 
@@ -16,7 +16,7 @@ def written(monkeypatch):
     """What is written, by logger, as a server writes it."""
     formatters = {
         "node": JsonLines(),
-        "mpcsim.service.rpc": TextLines(),
+        "mpcsim.service.web": TextLines(),
         "mpcsim.service.mpc_node": TextLines(),
     }
     lines = {name: [] for name in formatters}
@@ -72,5 +72,5 @@ def test_the_gateway_has_it_even_in_an_unexpected_error(place, written, monkeypa
         monkeypatch.setattr(whole.gateway.gateway.registry, "keys", broken)
         response = alice.get("/v3/wallet/key?curve=ed25519", headers={HEADER: "order-9"})
         assert response.is_error
-    (line,) = written["mpcsim.service.rpc"]
+    (line,) = written["mpcsim.service.web"]
     assert " ERROR mpcsim.service.web.http [order-9]: GET /wallet/v1/keys: ZeroDiv" in line

@@ -17,17 +17,21 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.listening import (
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
+    OTHER_FILES,
     ConnectionLimits,
     Connections,
     Limit,
     options,
 )
+from mpcsim.service.process.request_id import IN_SCOPE
 from mpcsim.service.process.settings import SettingsError, describe, read
+from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.run.realtime.clock import VirtualLoop
 from node.app import create_app
 from node.process.settings import Settings
@@ -53,6 +57,7 @@ class App:
     async def __call__(self, scope, receive, send) -> None:
         self.begun += 1
         if scope["path"] == "/read":
+            scope[IN_SCOPE] = b"as-logged"
             while (await receive()).get("more_body"):
                 pass
         await self.go.wait()
@@ -141,6 +146,7 @@ class Client(asyncio.Transport):
         found, headers, body = self.answer()
         assert (found, headers["content-type"]) == (status, "application/json")
         assert headers["connection"] == "close"
+        self.request_id = headers["x-request-id"]
         assert list(json.loads(body)) == ["error"]
         assert self.ended
         assert not self.got
@@ -262,6 +268,7 @@ def test_headers_take_no_longer_than_they_may(server, drop):
     server.wait(LIMITS.header_s / 10 + 1e-6)
     if drop:
         assert connection.error(408) == "The header was not complete in time"
+        assert len(connection.request_id) == 16
     assert connection.ended
     assert not connection.got
     assert server.closed == {Limit.SLOW_HEADER: 1}
@@ -277,6 +284,7 @@ def test_bodies_take_no_longer_than_they_may(server, body):
     assert not connection.ended
     server.wait(1e-2)
     assert connection.error(408) == "The body was not complete in time"
+    assert connection.request_id == "as-logged"
     assert server.closed == {Limit.SLOW_BODY: 1}
 
 
@@ -408,7 +416,14 @@ def test_answers_that_are_read_slowly_and_not_at_all(server):
     [
         (b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", 505, "unsupported", "1.0 and 1.1"),
         (upload("Transfer-Encoding: gzip, chunked"), 501, "unsupported", "is chunked"),
-        (b"GET / HTTP/1.1\r\nSecret: hush\r\n\r\n", 400, "bad-request", "RFC 9112"),
+        (ask("Secret : hush\r\n"), 400, "bad-request", "RFC 9112"),
+        *(
+            (b"GET / HTTP/1.1\r\n" + fields + b"Secret: hush\r\n\r\n", 400, "bad-request", "Host")
+            for fields in (
+                *(b"", b"Host: here\r\nhost: here\r\n", b"Host: hush @here\r\n"),
+                *(b"Host: here:hush\r\n", b"Host: [hush/]\r\n", b"Host: here, hush\r\n"),
+            )
+        ),
     ],
 )
 def test_broken_requests_are_told_what_is_wrong(server, request_text, status, code, says):
@@ -418,6 +433,12 @@ def test_broken_requests_are_told_what_is_wrong(server, request_text, status, co
     said = connection.error(status)
     assert says in said
     assert "hush" not in said
+
+
+@pytest.mark.parametrize("host", ["", "here:", "a_b.example:80", "[::1]:9091", "192.0.2.1", "%41"])
+def test_hosts(server, host):
+    request = f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"
+    assert server.connect().send(request.encode()).status() == 200
 
 
 def test_whoever_goes_on_sending_after_a_refusal_is_cut_off(server):
@@ -479,8 +500,9 @@ for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     run = [sys.executable, "-c", program.format(hard=hard)]
     ended = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert ended.stdout.split() == ["1000", "1256", "244", "500", "1", "100"]
-    assert "MAX_CONNECTIONS is 244" in ended.stderr
+    assert ended.stdout.split() == ["1000", "2280", "250", "500", "50", "100"]
+    assert "MAX_CONNECTIONS is 250" in ended.stderr
+    assert len(MPC_NODES) * MAX_CONNECTIONS < OTHER_FILES  # the gateway's own, to MPC nodes
 
 
 # --- at sockets -----------------------------------------------------------------------------------

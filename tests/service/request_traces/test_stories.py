@@ -10,12 +10,12 @@ import pytest
 from mpcsim import Network
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.request_traces.lines import Following, about, requests
 from mpcsim.service.request_traces.story import told
 from mpcsim.service.request_traces.text import calls, listed, shown
 from mpcsim.service.request_traces.traced import traced
 from mpcsim.service.web.log_files import LogFile
-from mpcsim.service.web.request_ids import HEADER
 from node.local import LocalService
 from tests.node.harness import CHEAP, PASSWORD
 

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.web.entries import EACH_USER, MAX_SAID, STRANGERS, Book, Call, note
-from mpcsim.service.web.request_ids import HEADER, RequestIds
+from mpcsim.service.web.request_ids import RequestIds
 from mpcsim.service.web.threads import in_thread
 
 NOON = 1_800_000_000.25

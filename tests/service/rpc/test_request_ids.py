@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE
 from mpcsim.service.web.logs import TextLines
-from mpcsim.service.web.request_ids import HEADER, RequestIds, current
+from mpcsim.service.web.request_ids import RequestIds, current
 from mpcsim.service.web.threads import in_thread
 
 
@@ -76,6 +77,7 @@ def test_a_name_is_put_back():
 @pytest.mark.parametrize("name", ["", "x" * 65, "with space", "new\tline", 'quo"te', "[x]", "a/b"])
 def test_names_that_are_not_taken(name):
     async def handle(request: Request) -> PlainTextResponse:
+        assert request.scope[IN_SCOPE].decode() == current()
         return PlainTextResponse(current() or "")
 
     async def work():
@@ -111,3 +113,32 @@ def test_a_field_that_must_be_single_is_refused_if_it_is_repeated(name):
     assert (twice.status_code, twice.headers["X-Error-Code"]) == (400, "bad-request")
     assert twice.json() == {"error": f"Invalid {name}: there are several"}
     assert twice.headers[HEADER]
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "said"),
+    [
+        ("/key?id=1&b=2", 200, "/key 1"),
+        ("/key?id=1&id=1", 400, "Invalid id: there are several"),
+        ("/key?id=&b=2&i%64=2", 400, "Invalid id: there are several"),
+        ("/key?<=1&<=2", 400, "Invalid query: there are several"),
+        ("/%6bey?id=a%26id=b", 200, "/key a&id=b"),
+        ("/%2Fkey", 404, "Not Found"),
+        ("/of/a%2fb", 200, "/of/a%2Fb None"),
+        ("/of/a%252Fb%c3%bc", 200, "/of/a%2Fbü None"),
+    ],
+)
+def test_what_may_be_read_in_two_ways_is_not_guessed_at(target, status, said):
+    """A member there are two of is neither, and an encoded slash separates nothing."""
+
+    async def handle(request: Request) -> PlainTextResponse:
+        return PlainTextResponse(f"{request.url.path} {request.query_params.get('id')}")
+
+    async def work():
+        routes = [Route("/key", handle), Route("/of/{name}", handle)]
+        async with client(RequestIds(Starlette(routes=routes))) as http:
+            return await http.get(httpx.URL("http://x", raw_path=target.encode()))
+
+    answer = asyncio.run(work())
+    text = answer.json()["error"] if status == 400 else answer.text
+    assert (answer.status_code, text) == (status, said)

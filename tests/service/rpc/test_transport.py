@@ -142,6 +142,25 @@ def test_connections_are_kept():
     against(saying(b"hello"), test)
 
 
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        *(("7", "7"), ("soon", "soon"), (None, None), ("Fri, 99 Nov 2026 10:00:00 GMT",) * 2),
+        ("Fri, 27 Nov 2026 10:00:30 GMT", "30"),
+        ("Friday, 27-Nov-26 10:00:30 GMT", "30"),
+        ("Fri Nov 27 10:00:30 2026", "30"),
+        ("Fri, 27 Nov 2026 09:00:00 GMT", "0"),
+    ],
+)
+def test_when_to_retry_may_be_a_date(after, seconds):
+    """By the clock of whoever answers, where it is shown."""
+    headers = {} if after is None else {"Retry-After": after}
+    made = {"Date": "Fri, 27 Nov 2026 10:00:00 GMT"}
+    assert Reply.of(503, b"", headers | made).retry_after == seconds
+    assert Reply.of(200, b"", headers | made).retry_after is None
+    assert Reply.of(503, b"", {"Retry-After": "Fri, 27 Nov 2020 10:00:00 GMT"}).retry_after == "0"
+
+
 def test_nothing_is_remembered_and_nothing_followed(monkeypatch):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, f"http://{LOOPBACK}:1")

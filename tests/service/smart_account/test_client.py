@@ -1,9 +1,16 @@
 """The caller's side: six steps, every intermediate value in sight."""
 
+import httpx
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.client.client import Ask, RequestRefused, Sign, SmartAccountClient
+from mpcsim.service.smart_account.client.client import (
+    Ask,
+    HttpTransport,
+    RequestRefused,
+    Sign,
+    SmartAccountClient,
+)
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.operation.fields import FIELDS, SIGNED
 
@@ -110,6 +117,25 @@ def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies)
         client.run(flow, owner.sign)
     assert refused.value.endpoint is endpoint
     assert refused.value.code is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "said"),
+    [
+        (httpx.Response(204), None, "204 No Content without the JSON object that is due"),
+        (httpx.Response(200, json=[]), None, "200 OK without the JSON object that is due"),
+        (httpx.Response(502, text="bad"), 502, "bad"),
+        (httpx.Response(503), 503, "Service Unavailable"),
+    ],
+)
+def test_an_answer_without_what_is_due_is_told_as_what_it_is(answer, code, said):
+    http = httpx.Client(
+        transport=httpx.MockTransport(lambda request: answer), base_url="http://gateway"
+    )
+    client = SmartAccountClient(HttpTransport(http))
+    with pytest.raises(RequestRefused, match=said) as refused:
+        client.step(client.begin(RECIPIENT, to=RECIPIENT), lambda message: b"")
+    assert refused.value.code == code
 
 
 def test_a_pending_receipt_is_asked_for_again(embedded, owner):

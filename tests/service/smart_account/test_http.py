@@ -116,6 +116,7 @@ def test_nothing_is_answered_without_authorization(url, endpoint):
         (b"", "the body is not JSON"),
         (b'{"to": "0x0", "to": "0x1"}', "the body has the member to twice"),
         (b"[]", "the body is not a JSON object"),
+        (b"{%b}" % (b'"a":{},' * 999), "the body has 1000 values or more"),
         (b"{}", "to: missing"),
         (b'{"to": 5, "value": 1}', "to: not an address"),
         (b'{"to": "0x12", "value": NaN}', "the body is not JSON"),

@@ -61,6 +61,8 @@ def test_reverts_in_the_dialects_of_nodes(error, data):
         (httpx.ConnectError("refused"), "did not answer eth_call: ConnectError"),
         (httpx.ReadTimeout("slow"), "did not answer eth_call: ReadTimeout"),
         (b"<html>", "did not answer eth_call: JSONDecodeError"),
+        (httpx.Response(204), "did not answer eth_call: HTTP status 204"),
+        (httpx.Response(502, text="<html>"), "did not answer eth_call: HTTP status 502"),
         (b"[]", "did not answer eth_call in JSON-RPC"),
         (b"{}", "did not answer eth_call in JSON-RPC"),
         *(({"error": e}, "did not answer eth_call in JSON") for e in ("text", 7, ["list"], True)),

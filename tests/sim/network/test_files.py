@@ -9,6 +9,7 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
@@ -20,7 +21,6 @@ from mpcsim.sim.network.latency import (
     Uniform,
 )
 from mpcsim.sim.network.losses import GilbertElliott, TimedGilbertElliott
-from mpcsim.sim.network.measured.bursts import Bursts
 
 EACH = [
     Constant(3),

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.cli.ports import LAB_PORT, port
-from mpcsim.service.operations.supervisor import HOST, Program
-from mpcsim.service.process.lifetime import ending_with_its_starter
+from mpcsim.service.operations import HOST, Program
+from mpcsim.service.process import ending_with_its_starter
 
 _CONFIGURATION: Final = Path(__file__).parent
 

@@ -1,1 +1,11 @@
 """The gateway's HTTP interface: routes, documents, limits, token keys, smart accounts."""
+
+from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
+from mpcsim.service.gateway.api.smart_accounts import MakeService, in_own_process, over_rpc
+
+__all__ = [
+    "TOKEN_LIFETIME_S",
+    "MakeService",
+    "in_own_process",
+    "over_rpc",
+]

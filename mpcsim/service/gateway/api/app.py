@@ -52,7 +52,15 @@ from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSig
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
 from mpcsim.service.web.entries import Book, note
-from mpcsim.service.web.http import HANDLERS, App, Incoming, Outgoing, media_type, read_body
+from mpcsim.service.web.http import (
+    HANDLERS,
+    App,
+    Incoming,
+    Outgoing,
+    check_coding,
+    media_type,
+    read_body,
+)
 from mpcsim.service.web.idempotency import MEANT_BY, Name
 from mpcsim.service.web.threads import in_thread
 from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
@@ -103,7 +111,7 @@ def create_app(
         Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
-        *extra_routes(api.authenticate),
+        *extra_routes(api.admit),
         *page_routes(TITLE, partial(_document, gateway.verbs)),
     ]
 
@@ -155,6 +163,12 @@ class _Api:
         """
         claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
         note(user_id=claims.user_id)
+        return claims
+
+    def admit(self, request: Request) -> Claims:
+        """Authenticate a request whose body others read; raises, too, as ``check_coding``."""
+        claims = self.authenticate(request)
+        check_coding(request)
         return claims
 
     # ------------------------------------------------------------------ users and tokens
@@ -394,11 +408,19 @@ def _check_binary(request: Request) -> None:
 
 
 def _form(body: bytes) -> dict[str, str]:
-    """Fields of a URL-encoded form; none if it is something else."""
+    """Fields of a URL-encoded form; none if it is something else.
+
+    Raises:
+        Refused: there is one more than once.
+    """
     try:
-        return dict(parse_qsl(body.decode()))
+        fields = parse_qsl(body.decode(), keep_blank_values=True)
     except ValueError:
         return {}
+    form = dict(fields)
+    if len(form) != len(fields):
+        raise Refused(BAD_REQUEST, "the body has a field more than once")
+    return form
 
 
 def _basic(request: Request) -> tuple[str, str]:
@@ -416,7 +438,7 @@ def _basic(request: Request) -> tuple[str, str]:
 # ---------------------------------------------------------------------- errors
 
 
-def _refused(request: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, NodeFailed):
@@ -426,13 +448,13 @@ def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse(document, error.status, error.headers())
 
 
-def _store_failed(request: Request, error: Exception) -> Response:
+async def _store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
     return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
 
 
-def _unauthorized(request: Request, error: Exception) -> Response:
+async def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):
         _note_another_gateways(request, error)
@@ -447,7 +469,7 @@ def _note_another_gateways(request: Request, error: UnknownSigningKey) -> None:
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
 
 
-def _unknown_credentials(request: Request, error: Exception) -> Response:
+async def _unknown_credentials(request: Request, error: Exception) -> Response:
     return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
 
 

@@ -264,7 +264,7 @@ _MEANINGS: Final = {
     NOT_FOUND: "No such user, or no such key of the user.",
     CONFLICT: "There is one already.",
     TOO_LARGE: "The body is too long.",
-    UNSUPPORTED_MEDIA_TYPE: "The body is of another type.",
+    UNSUPPORTED_MEDIA_TYPE: "The body is of another type, or is compressed.",
     INTERNAL_ERROR: "Nobody foresaw it.",
     UNAVAILABLE: "A store or an MPC node is out of reach; nothing is lost.",
     TIMED_OUT: "An MPC node did not answer in time.",
@@ -283,6 +283,8 @@ def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
     for operations in accounts.values():
         for operation in operations.values():
             operation["responses"][str(UNAUTHORIZED)] = _unauthorized()
+            if "requestBody" in operation:
+                operation["responses"] |= _errors(UNSUPPORTED_MEDIA_TYPE)
     paths = {**_paths(), **accounts, **_internal(sorted(verbs))}
     for operations in paths.values():
         for operation in operations.values():
@@ -345,7 +347,7 @@ def _paths() -> dict[str, Any]:
                 "For a wallet's backend, which has the gateway's API key and secret (HTTP Basic).",
                 answer=("AccessToken", 200),
                 body=("application/x-www-form-urlencoded", "Login"),
-                errors=(BAD_REQUEST, TOO_LARGE, UNAVAILABLE),
+                errors=(BAD_REQUEST, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, UNAVAILABLE),
                 security=[{LOGIN: []}],
             )
         },
@@ -482,8 +484,7 @@ def _operation(
             "content": {"application/json": {"schema": _reference(schema)}},
         }
     }
-    for number in (*errors, INTERNAL_ERROR):
-        responses[str(number)] = _error(f"{HTTPStatus(number).phrase}. {_MEANINGS[number]}")
+    responses |= _errors(*errors, INTERNAL_ERROR)
     if not security:
         responses[str(UNAUTHORIZED)] = _unauthorized()
     elif security["security"]:
@@ -506,6 +507,13 @@ def _operation(
             for key, value in parameters.items()
         ]
     return found
+
+
+def _errors(*statuses: int) -> dict[str, Any]:
+    return {
+        str(status): _error(f"{HTTPStatus(status).phrase}. {_MEANINGS[status]}")
+        for status in statuses
+    }
 
 
 def _error(description: str) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """Which keys are suspended: what this MPC node says of its own, and what the other has last said.
 
 Where the MPC node that signs opens the vault alone, nobody asks the other one. Instead it demands
-the other's signed statement, an hour old at most, whoever carries that.
+the other's signed statement, an hour old at most, whoever carries that. Nor does it open a vault
+once it has voted for newer shares of the key, an hour before or more: they may be in force at the
+other one, and whoever carries that may have kept it from this one.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from mpcsim.service.errors import (
     Refused,
     not_attested,
     suspended,
+    voted_long_ago,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -101,14 +104,20 @@ class Attestations:
         """See that a key may be used, as far as the other MPC node is concerned.
 
         Raises:
-            Refused: it is suspended there; ``NodeFailed``: nothing is known, or nothing recent.
+            Refused: it is suspended there, or shares for which this node voted an hour ago may have
+                replaced it there; ``NodeFailed``: nothing is known, or nothing recent.
         """
         stored = self._store.find(key_id.hex())
         if stored is not None and stored.suspended_there:
             it = ROLES[self._peer.party]
             raise suspended(f"this key is suspended at the {it}; recover it")
+        now = self._now()
+        if stored is not None:
+            since = self._store.voted_since(stored.user_id, stored.curve)
+            if since is not None and now - since >= ATTESTED_S:
+                raise voted_long_ago(self._me)
         heard = self._heard
-        earliest_ms = (self._now() - ATTESTED_S) * 1000
+        earliest_ms = (now - ATTESTED_S) * 1000
         if heard is None or heard.at_ms < earliest_ms or self._early(heard):
             raise not_attested(self._me, self._peer.party)
 

@@ -33,6 +33,10 @@ CREATE TABLE IF NOT EXISTS signed (
     what    TEXT NOT NULL CHECK (what IN ('vote', 'abort')),
     PRIMARY KEY (user_id, curve, key_id)
 );
+CREATE TABLE IF NOT EXISTS outstanding (
+    key_id TEXT PRIMARY KEY,
+    since  REAL NOT NULL
+);
 CREATE TABLE IF NOT EXISTS put_back (
     both INTEGER NOT NULL
 );

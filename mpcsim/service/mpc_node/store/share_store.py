@@ -55,12 +55,13 @@ class ShareStore:
         """Open the database, and make it first if there is none.
 
         Args:
-            now: seconds since 1970 UTC, for the log of events.
+            now: seconds since 1970 UTC, for the log of events and the times of votes.
 
         Raises:
             UsageError: the file cannot be opened, or is something else.
         """
         self._log = EventLog(now)
+        self._now = now
         self._owed: dict[str, tuple[str, bytes | None]] = {}
         """Shares that must be suspended and could not be written so: why, and what is kept. They
         count as if they were."""
@@ -149,6 +150,22 @@ class ShareStore:
             why, kept = owed
             share = replace(share, suspended=why, share=share.share if kept is None else kept)
         return share
+
+    def voted_since(self, user_id: str, curve: str) -> float | None:
+        """Return when this node voted for new shares of a user's key, in seconds since 1970 UTC;
+        None: no vote is outstanding."""
+
+        def read() -> float | None:
+            row = self._database.row(
+                "SELECT since FROM shares LEFT JOIN outstanding USING (key_id)"
+                " WHERE user_id = ? AND curve = ? AND state = 'voted'",
+                user_id,
+                curve,
+            )
+            # A vote whose time is not there counts as an old one.
+            return None if row is None else row[0] or 0.0
+
+        return self._database.at_hand(f"vote {user_id} {curve}", read)
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
@@ -251,6 +268,13 @@ class ShareStore:
             vote = sign(share, events.head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
+            )
+            cursor.execute(
+                "DELETE FROM outstanding WHERE key_id NOT IN"
+                " (SELECT key_id FROM shares WHERE state = 'voted')"
+            )
+            cursor.execute(
+                "INSERT OR REPLACE INTO outstanding VALUES (?, ?)", (key_id, self._now())
             )
         return vote
 

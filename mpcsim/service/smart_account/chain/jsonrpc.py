@@ -83,13 +83,14 @@ class JsonRpcChain:
     def request(self, method: str, *params: object) -> Any:
         """One JSON-RPC call; its result."""
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
+        status = 200
         try:
-            reply = json.loads(self._post(body))
+            status, received = self._post(body)
+            reply = json.loads(received)
         except (httpx.HTTPError, ValueError, RecursionError) as failed:
             kind = ChainTimeout if isinstance(failed, httpx.TimeoutException) else ChainUnavailable
-            raise kind(
-                f"the chain's node did not answer {method}: {type(failed).__name__}"
-            ) from None
+            why = type(failed).__name__ if status == 200 else f"HTTP status {status}"
+            raise kind(f"the chain's node did not answer {method}: {why}") from None
         match reply:
             case {"error": dict(error)}:
                 raise JsonRpcError(method, error)
@@ -97,9 +98,12 @@ class JsonRpcChain:
                 return result
         raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
 
-    def _post(self, body: Mapping[str, object]) -> bytes:
-        """The whole answer, as it was sent: nothing is decompressed, which could make anything of
-        a little. httpx bounds each wait for a part of it, neither their sum nor their size."""
+    def _post(self, body: Mapping[str, object]) -> tuple[int, bytes]:
+        """Return status and whole answer, as it was sent.
+
+        Nothing is decompressed, which could make anything of a little. httpx bounds each wait for
+        a part of it, neither their sum nor their size.
+        """
         within_s, received = self._timeout_s, bytearray()
         until = time.monotonic() + within_s
         with self._client.stream(
@@ -113,7 +117,7 @@ class JsonRpcChain:
                     raise httpx.DecodingError("too long")
                 if time.monotonic() > until:
                     raise httpx.ReadTimeout("in parts")
-        return bytes(received)
+        return response.status_code, bytes(received)
 
     def _ask(self, read: Callable[[Any], T], method: str, *params: object) -> T:
         """The same, with the result as ``read`` understands it."""

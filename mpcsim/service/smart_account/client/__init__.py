@@ -1,1 +1,34 @@
 """What a wallet backend does with smart accounts, and tables and figures of it."""
+
+from mpcsim.service.smart_account.client.anatomy import altered, refusal
+from mpcsim.service.smart_account.client.client import (
+    HttpTransport,
+    RequestRefused,
+    SmartAccountClient,
+)
+from mpcsim.service.smart_account.client.figures import digest_anatomy, gas_chart, steps_diagram
+from mpcsim.service.smart_account.client.tables import (
+    View,
+    balances,
+    balances_view,
+    events_view,
+    fields_view,
+    receipt_view,
+)
+
+__all__ = [
+    "HttpTransport",
+    "RequestRefused",
+    "SmartAccountClient",
+    "View",
+    "altered",
+    "balances",
+    "balances_view",
+    "digest_anatomy",
+    "events_view",
+    "fields_view",
+    "gas_chart",
+    "receipt_view",
+    "refusal",
+    "steps_diagram",
+]

@@ -323,6 +323,9 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
         reply = None
     if response.is_success and isinstance(reply, dict):
         return reply
+    if response.is_success:
+        status = f"{response.status_code} {response.reason_phrase}"
+        raise RequestRefused(ask.endpoint, f"{status} without the JSON object that is due")
     error = reply.get("error") if isinstance(reply, dict) else None
     text = error if isinstance(error, str) else response.text[:200] or response.reason_phrase
     raise RequestRefused(ask.endpoint, text, response.status_code)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.files import tables
 from mpcsim.sim.network.latency import (
     Constant,
@@ -22,7 +23,6 @@ from mpcsim.sim.network.latency import (
     Pareto,
     Uniform,
 )
-from mpcsim.sim.network.measured.bursts import Bursts
 
 L = TypeVar("L", bound=Latency)
 

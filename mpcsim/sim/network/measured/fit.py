@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import (
     Constant,
     Empirical,
@@ -40,7 +41,6 @@ from mpcsim.sim.network.latency import (
     Normal,
     Pareto,
 )
-from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.series import Series, Summary
 from mpcsim.sim.network.presets import scattered
 from mpcsim.sim.rich_display import Table, counted

@@ -19,7 +19,7 @@ from statistics import fmean
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured.columns import Column
+from mpcsim.sim.network.columns import Column
 from mpcsim.sim.network.measured.pairs import Row, number, rows
 from mpcsim.sim.network.measured.series import Draft, Probe, Series
 

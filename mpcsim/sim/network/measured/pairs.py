@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured.columns import Column
+from mpcsim.sim.network.columns import Column
 from mpcsim.sim.network.measured.series import CLIENT_SITE, GATEWAY_SITE, Draft, Probe, Series
 
 FORMAT: Final = "CSV of round trips"

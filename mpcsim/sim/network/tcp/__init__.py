@@ -1,0 +1,1 @@
+"""TCP as Linux does it: congestion control, loss recovery, handshakes, and giving up."""

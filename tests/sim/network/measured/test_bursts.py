@@ -8,9 +8,9 @@ import pytest
 from mpcsim import Network
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.latency import Empirical
-from mpcsim.sim.network.measured.bursts import Bursts
 
 SAMPLES = tuple(float(i) for i in range(10))
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.sim.network.bursts import Bursts
 from mpcsim.sim.network.latency import Constant, Empirical, Gamma, Latency, LogNormal, Normal
-from mpcsim.sim.network.measured.bursts import Bursts
 from mpcsim.sim.network.measured.fit import DISTRIBUTIONS, fit
 from mpcsim.sim.network.measured.reading import read
 from mpcsim.sim.network.measured.series import Probe, Series

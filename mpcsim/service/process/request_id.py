@@ -1,0 +1,15 @@
+"""The id of a request: its header, and how one is made."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+HEADER: Final = "X-Request-Id"
+IN_SCOPE: Final = "mpcsim.request_id"
+"""Key in a request's ASGI scope, for a server that answers in the application's place."""
+
+
+def new_request_id() -> bytes:
+    """Return an id for a request that came without one."""
+    return os.urandom(8).hex().encode()
