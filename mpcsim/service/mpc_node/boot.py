@@ -67,7 +67,7 @@ class Boot:
         return self._grants.read(data)
 
     def check_present(self, use: VaultUse) -> None:
-        """See that a request is for this start of the node.
+        """Check that a request is for this start of the node.
 
         Raises:
             Refused: it is for an earlier one.
@@ -80,7 +80,7 @@ class Boot:
             raise another_boot(self._context.me)
 
     def check_new(self, session_id: bytes) -> None:
-        """See that no signing session of this id has been begun.
+        """Check that no signing session of this id has been begun.
 
         Raises:
             Refused: one has.

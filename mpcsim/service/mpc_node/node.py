@@ -63,7 +63,7 @@ from mpcsim.service.web.entries import note
 
 
 class MpcNode:
-    """One of the two MPC nodes."""
+    """MPC node of the operator or of the institution."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class MpcNode:
 
     @property
     def verbs(self) -> frozenset[str]:
-        """What the gateway may ask for."""
+        """Verbs that the gateway may ask for."""
         return frozenset(self._verbs)
 
     @property
@@ -166,7 +166,7 @@ class MpcNode:
 
     @property
     def sessions(self) -> int:
-        """How many are open."""
+        """Number of open sessions."""
         return len(self._sessions)
 
     @property
@@ -176,7 +176,7 @@ class MpcNode:
 
     @property
     def stranger(self) -> str | None:
-        """What it lacks to make keys: to have met the other MPC node."""
+        """Reason why this node cannot make keys: it has not met the other one; None: it has."""
         try:
             self._context.peer.identity()
         except NodeFailed as failed:
@@ -191,7 +191,7 @@ class MpcNode:
         return verb in ("open", "sign", "presigned")
 
     def hello(self) -> wire.Hello:
-        """Who this node is, since its last start."""
+        """Return who this node is, since its last start."""
         return self._boot.hello
 
     def meet(self, hello: wire.Hello) -> None:
@@ -225,7 +225,7 @@ class MpcNode:
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:
-        """What a crash of this node leaves: the store, and no session."""
+        """Go on as after a crash: with the store, and no session."""
         with self._context.lock:
             self._sessions.clear()
             self._shares.clear()

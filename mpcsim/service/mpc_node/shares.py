@@ -54,7 +54,7 @@ class KeyShares:
         return stored
 
     def check_merged(self, *shares: StoredShare) -> None:
-        """See that shares are not from a store that was put back, and unheard of since.
+        """Check that shares are not from a store that was put back, and unheard of since.
 
         Raises:
             Unmerged: they are.

@@ -99,7 +99,7 @@ class SessionRunner:
             session.epoch = epoch.hex()
 
     def _note(self, session: Session, output: Output[Any]) -> None:
-        """Do what an output demands of this node's store."""
+        """Store what an output demands."""
         match output:
             case Done() if session.party.definition is presign.PRESIGN:
                 with self._context.lock:

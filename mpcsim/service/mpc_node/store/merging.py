@@ -23,7 +23,7 @@ class InForce:
 
 @dataclass(frozen=True)
 class Heard:
-    """What the other node says of a user's key on a curve; but for ``in_force``, its word."""
+    """Statement of the other node about a user's key on a curve; but for ``in_force``, its word."""
 
     user_id: str
     curve: str
@@ -33,11 +33,11 @@ class Heard:
     voted: str | None
     suspended: frozenset[str]
     restored: bool
-    """Its store was put back, too, and has not heard of this key since."""
+    """Whether its store was put back, too, and has not heard of this key since."""
 
 
 class Open(Enum):
-    """Why a key that was put back is still not served, after the other node has been heard."""
+    """Reason why a key that was put back is still not served once the other node has been heard."""
 
     REPLACED = "both nodes have put newer shares in force"
     BOTH_RESTORED = "both stores were put back"
@@ -64,7 +64,7 @@ def _replaced(share: StoredShare | None, new: InForce | None) -> bool:
 def still_open(
     cursor: sqlite3.Cursor, said: Heard, rows: Collection[StoredShare], active: StoredShare | None
 ) -> Open | None:
-    """Why what the other node says does not do for a key to be served."""
+    """Return why what the other node says does not do for a key to be served."""
     if _replaced(active, said.in_force):
         return Open.REPLACED
     both = cursor.execute("SELECT both FROM put_back").fetchone()
@@ -83,8 +83,8 @@ def still_open(
 def check_remembered(
     cursor: sqlite3.Cursor, user_id: str, curve: str, key_id: str, replaces: str | None
 ) -> None:
-    """See that an abort of what is not here contradicts no vote that has been forgotten, or does no
-    harm: what the epoch would have replaced is in force here.
+    """Check that an abort of what is not here contradicts no vote that has been forgotten, or does
+    no harm: what the epoch would have replaced is in force here.
 
     Raises:
         Forgotten: neither is so.

@@ -15,7 +15,7 @@ from mpcsim.service.vault import SealKey
 
 _K = TypeVar("_K", SealKey, Identity)
 _KEY_PAIR_BYTES: Final = 64
-"""Of a secret half and its public half."""
+"""Length of a secret half and its public half."""
 
 _SEAL_KEY_LOST: Final = (
     "without its own one no secret_store made so far opens; put back a backup of this store. If "
@@ -30,7 +30,7 @@ _IDENTITY_LOST: Final = (
 
 
 class KeyLost(StoreFailed):
-    """One of the node's own key pairs cannot be read, or is not there. Nothing has changed."""
+    """Key pair of the node that cannot be read, or is not there. Nothing has changed."""
 
     def __init__(self, path: Path | str, how: str, what_to_do: str) -> None:
         super().__init__(path, StoreTrouble.DAMAGED)
@@ -93,7 +93,7 @@ class OwnKeys:
         return int(shares)
 
     def seal_number(self) -> int:
-        """How many seal keys have been replaced.
+        """Return how many seal keys have been replaced.
 
         Raises:
             StoreFailed: it is damaged.
@@ -121,7 +121,7 @@ class OwnKeys:
         return self._key_pair(Identity, "identity", rng, met, _IDENTITY_LOST)
 
     def _key_pair(self, kind: type[_K], name: str, rng: Rng, since: str, lost: str) -> _K:
-        """One of the node's own key pairs, which is made once.
+        """Return one of the node's own key pairs, which is made once.
 
         Args:
             since: finds something if there must be one.

@@ -34,9 +34,9 @@ class StoredShare:
     """``KeyShare.to_bytes``. Secret."""
     state: str
     suspended: str | None = None
-    """Why nothing is done with this share any more but recovering the key."""
+    """Reason why nothing is done with this share any more but recovering the key."""
     recoveries: int = 0
-    """Of the key, until it had this share."""
+    """Number of recoveries of the key until it had this share."""
     predecessor: str | None = None
     """The ``key_id`` whose shares it replaces."""
     record: bytes | None = field(default=None, repr=False)

@@ -75,11 +75,11 @@ class ShareStore:
 
     @property
     def database(self) -> Database:
-        """For whoever looks at the files, not at what is in them."""
+        """Database behind the store, for whoever looks at the files, not at what is in them."""
         return self._database
 
     def deployment(self) -> Deployment | None:
-        """What the store is part of, if that has been written."""
+        """Return the deployment that the store is part of, if that has been written."""
         return self._database.deployment()
 
     def join(self, deployment: Deployment) -> None:
@@ -103,8 +103,8 @@ class ShareStore:
         ]
 
     def counts(self) -> list[tuple[str, bool, int]]:
-        """How many shares are here: state, whether suspended, number. From an index, and only if
-        anything has been written since: it may be asked often."""
+        """Count the shares that are here: state, whether suspended, number. From an index, and only
+        if anything has been written since: it may be asked often."""
 
         def read() -> list[tuple[str, bool, int]]:
             query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
@@ -465,7 +465,7 @@ class ShareStore:
 
     @property
     def owed(self) -> int:
-        """How many suspensions could not be written."""
+        """Number of suspensions that could not be written."""
         return len(self._owed) + len(self._owed_there)
 
     def owes(self, key_id: str) -> bool:

@@ -19,7 +19,7 @@ older one a store that is put back later does not know that it was over: that is
 
 
 def check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
-    """See that the share that is active now is the one to be replaced.
+    """Check that the share that is active now is the one to be replaced.
 
     Raises:
         OutOfStep: it is not.
