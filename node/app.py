@@ -20,9 +20,9 @@ from mpcsim.service.process.lifetime import end_after
 from mpcsim.service.web import meter
 from mpcsim.service.web.api_page import page_routes
 from mpcsim.service.web.entries import Book, Log
-from mpcsim.service.web.places import SHARE, UserPlaces
 from mpcsim.service.web.request_ids import RequestIds
 from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
+from mpcsim.service.web.user_limits import SHARE, UserPlaces
 from mpcsim.version import __version__
 from node.api import routes
 from node.api.auth import Authenticator

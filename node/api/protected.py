@@ -24,7 +24,7 @@ from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, of_framework
 from mpcsim.service.web.http import check_coding, media_type
-from mpcsim.service.web.places import TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
 from mpcsim.strict_json import MOST_VALUES, Unwanted
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body

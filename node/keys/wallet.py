@@ -31,6 +31,8 @@ from mpcsim.service.rpc.wire import Recovering
 from mpcsim.service.vault import (
     INTERACTIVE,
     Argon2Cost,
+    DerivedKey,
+    NodeKeys,
     SecretStore,
     VaultKey,
     WrongKey,
@@ -289,15 +291,15 @@ class Wallet:
         with timing.span("vault"):
             encrypted_share, secret_store = seal_share(
                 share.to_bytes(),
-                pw_key=pw_key,
-                salt=password_key.salt,
-                cost=password_key.cost,
+                password=DerivedKey(pw_key, password_key.salt, password_key.cost),
                 key_id=key_id,
                 curve=curve,
                 user_id=caller.claims.user_id,
-                node_keys=seal_keys(nodes),
-                auth_keys={j: share.auth_key(j) for j in MPC_NODES},
-                identities=identities(nodes),
+                nodes=NodeKeys(
+                    seal_keys(nodes),
+                    {j: share.auth_key(j) for j in MPC_NODES},
+                    identities(nodes),
+                ),
                 rng=self._rng,
                 whole=self._whole,
             )

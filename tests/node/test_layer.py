@@ -12,7 +12,7 @@ import pytest
 
 from mpcsim.service.process.listening import ConnectionLimits
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.web.places import SHARE
+from mpcsim.service.web.user_limits import SHARE
 from mpcsim.sim.run.realtime.clock import run
 from node import errors
 from node.api.auth import MOST_WAITING, Authenticator

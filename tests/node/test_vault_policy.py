@@ -11,7 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream

@@ -7,7 +7,7 @@ force.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mpcsim.crypto.groups.curves import CURVES
@@ -53,6 +53,19 @@ AT_ONCE: Final = 128
 an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
 
 
+@dataclass(frozen=True)
+class GatewayParts:
+    """Parts that a gateway's verbs are made of, all of them over the same links."""
+
+    sessions: Sessions
+    waves: Waves
+    streaming: Streaming
+    activation: Activation
+    suspensions: Suspensions
+    meeting: Meeting
+    attestations: Attestations
+
+
 class Gateway:
     """The MPC verbs."""
 
@@ -60,14 +73,8 @@ class Gateway:
         self,
         registry: Registry,
         links: Mapping[PartyId, Link],
-        sessions: Sessions,
+        parts: GatewayParts,
         *,
-        waves: Waves,
-        streaming: Streaming,
-        activation: Activation,
-        suspensions: Suspensions,
-        meeting: Meeting,
-        attestations: Attestations,
         limits: Mapping[str, Limit] = {},
     ) -> None:
         """
@@ -77,14 +84,14 @@ class Gateway:
         """
         self.registry = registry
         self.links = links
-        self.sessions = sessions
-        self.activation = activation
-        self.suspensions = suspensions
-        self.meeting = meeting
-        self.attestations = attestations
+        self.sessions = sessions = parts.sessions
+        self.activation = parts.activation
+        self.suspensions = parts.suspensions
+        self.meeting = parts.meeting
+        self.attestations = parts.attestations
         self.limits = limits
-        self._waves = waves
-        self._streaming = streaming
+        self._waves = parts.waves
+        self._streaming = parts.streaming
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,

@@ -48,7 +48,7 @@ class Boot:
     def start(self) -> None:
         """Begin anew: nothing that was asked for before is good any more."""
         context, seal_key = self._context, self.seal_key.public
-        number = context.store.seal_number()
+        number = context.store.keys.seal_number()
         signature = context.identity.sign(SealKeyStatement(context.me, seal_key, number))
         boot, me = context.rng.bytes(BOOT_BYTES), context.identity.public
         self._hello = wire.Hello(context.me, me, seal_key, signature, boot, number)
@@ -75,7 +75,7 @@ class Boot:
         return self._grants.read(data)
 
     def check_present(self, use: VaultUse) -> None:
-        """See that a request is for this start of the node.
+        """Check that a request is for this start of the node.
 
         Raises:
             Refused: it is for an earlier one.
@@ -88,7 +88,7 @@ class Boot:
             raise another_boot(self._context.me)
 
     def check_new(self, session_id: bytes) -> None:
-        """See that no signing session of this id has been begun.
+        """Check that no signing session of this id has been begun.
 
         Raises:
             Refused: one has.

@@ -35,7 +35,7 @@ from mpcsim.service.operations.data_folder import ring, store_file
 from mpcsim.service.operations.deployment import belong
 from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.grants import GrantIssuer, Scope
-from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import SignedTestimony, Testify, signed_by, vouched
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 from mpcsim.sim.simulated_network import SimulatedNetwork

@@ -63,8 +63,8 @@ from mpcsim.service.web.http import (
     read_body,
 )
 from mpcsim.service.web.idempotency import MEANT_BY, Name
-from mpcsim.service.web.places import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import in_thread
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)

@@ -20,175 +20,32 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection
-from dataclasses import astuple, dataclass, field, replace
-from enum import Enum
+from dataclasses import astuple, replace
 from pathlib import Path
-from typing import Final, TypeVar, overload
+from typing import overload
 
-from mpcsim.crypto.rng import Rng
-from mpcsim.errors import MpcError, UsageError
+from mpcsim.errors import UsageError
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.events import Event, EventLog, Kind
-from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED, Holding
-from mpcsim.service.rpc.statements import IDENTITY_BYTES, LogHead
-from mpcsim.service.storage.database import (
-    IN_MEMORY,
-    Database,
-    Deployment,
-    StoreFailed,
-    StoreTrouble,
+from mpcsim.service.mpc_node.store.merging import (
+    Heard,
+    Open,
+    check_remembered,
+    is_suspended,
+    still_open,
 )
-from mpcsim.service.vault import SealKey
-
-_SCHEMA = (
-    """
-CREATE TABLE IF NOT EXISTS shares (
-    key_id          TEXT PRIMARY KEY,
-    user_id         TEXT NOT NULL,
-    curve           TEXT NOT NULL,
-    public_key      BLOB NOT NULL,
-    share           BLOB NOT NULL,
-    state           TEXT NOT NULL CHECK (state IN ('prepared', 'voted', 'active')),
-    suspended       TEXT,
-    recoveries      INTEGER NOT NULL DEFAULT 0,
-    predecessor     TEXT,
-    record          BLOB,
-    suspended_there INTEGER NOT NULL DEFAULT 0,
-    unmerged        INTEGER NOT NULL DEFAULT 0
-);
-CREATE UNIQUE INDEX IF NOT EXISTS one_active ON shares (user_id, curve) WHERE state = 'active';
-CREATE UNIQUE INDEX IF NOT EXISTS one_voted ON shares (user_id, curve) WHERE state = 'voted';
-CREATE INDEX IF NOT EXISTS prepared ON shares (key_id) WHERE state = 'prepared';
-CREATE INDEX IF NOT EXISTS states ON shares (state, suspended);
-CREATE TABLE IF NOT EXISTS signed (
-    key_id  TEXT NOT NULL,
-    user_id TEXT NOT NULL,
-    curve   TEXT NOT NULL,
-    what    TEXT NOT NULL CHECK (what IN ('vote', 'abort')),
-    PRIMARY KEY (user_id, curve, key_id)
-);
-CREATE TABLE IF NOT EXISTS outstanding (
-    key_id TEXT PRIMARY KEY,
-    since  REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS put_back (
-    both INTEGER NOT NULL
-);
-CREATE TABLE IF NOT EXISTS entered (
-    key_id  TEXT PRIMARY KEY,
-    user_id TEXT NOT NULL,
-    curve   TEXT NOT NULL,
-    over    INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX IF NOT EXISTS open ON entered (key_id) WHERE over = 0;
-CREATE INDEX IF NOT EXISTS entered_at ON entered (user_id, curve);
-CREATE TABLE IF NOT EXISTS secrets (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS sealed_to_lost_key (key_id TEXT PRIMARY KEY);
-"""
-    + events.SCHEMA
+from mpcsim.service.mpc_node.store.own_keys import OwnKeys
+from mpcsim.service.mpc_node.store.rows import COLUMNS, OutOfStep, StoredShare, row_of, rows_of
+from mpcsim.service.mpc_node.store.schema import SCHEMA
+from mpcsim.service.mpc_node.store.signatures import (
+    ENTERED,
+    check_follows,
+    sign_once,
+    signed_for,
 )
-_COLUMNS = (
-    "key_id, user_id, curve, public_key, share, state, suspended, recoveries, predecessor, record,"
-    " suspended_there, unmerged"
-)
-_K = TypeVar("_K", SealKey, Identity)
-_KEY_PAIR_BYTES: Final = 64
-"""Of a secret half and its public half."""
-SIGNED: Final = 64
-"""Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
-older vote was for shares that have been dropped here, because the other node had aborted them, or
-had voted for what replaced them: an abort is nothing to it. An older abort is of a session that is
-over, so that no vote follows."""
-ENTERED: Final = 64
-"""Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
-older one a store that is put back later does not know that it was over: that is in doubt."""
-
-_SEAL_KEY_LOST: Final = (
-    "without its own one no secret_store made so far opens; put back a backup of this store. If "
-    "there is none: the shares are whole, so that each key can be recovered by its user once this "
-    "node has a new seal key, which mpcsim rotate seal-key makes"
-)
-_IDENTITY_LOST: Final = (
-    "by it the other MPC node and every key's record know this one, and no other can take its "
-    "place; put back a backup of this store. Without one, no key of this deployment can be used or "
-    "recovered any more"
-)
-
-
-class KeyLost(StoreFailed):
-    """One of the node's own key pairs cannot be read, or is not there. Nothing has changed."""
-
-    def __init__(self, path: Path | str, how: str, what_to_do: str) -> None:
-        super().__init__(path, StoreTrouble.DAMAGED)
-        self.args = (f"{path}: {how}: {what_to_do}",)
-        self.told = f"{Path(path).name}: {how}"
-
-
-class OutOfStep(MpcError):
-    """A change that does not follow from what is in the store; nothing has changed."""
-
-
-class Forgotten(OutOfStep):
-    """This node may have signed the contrary, before its store was put back."""
-
-
-@dataclass(frozen=True)
-class InForce:
-    """Shares for which both nodes have voted, as their signatures prove."""
-
-    public_key: bytes
-    number: int
-    """Epochs of the key before this one."""
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What the other node says of a user's key on a curve; but for ``in_force``, its word."""
-
-    user_id: str
-    curve: str
-    in_force: InForce | None
-    active: str | None
-    """Epochs, that is key_ids."""
-    voted: str | None
-    suspended: frozenset[str]
-    restored: bool
-    """Its store was put back, too, and has not heard of this key since."""
-
-
-class Open(Enum):
-    """Why a key that was put back is still not served, after the other node has been heard."""
-
-    REPLACED = "both nodes have put newer shares in force"
-    BOTH_RESTORED = "both stores were put back"
-    UNKNOWN = "the other node does not know these shares"
-    DOUBTFUL = "the other node has voted for shares that this one may have voted for"
-
-
-@dataclass(frozen=True)
-class StoredShare:
-    """A row of the store."""
-
-    key_id: str
-    user_id: str
-    curve: str
-    public_key: bytes
-    share: bytes = field(repr=False)
-    """``KeyShare.to_bytes``. Secret."""
-    state: str
-    suspended: str | None = None
-    """Why nothing is done with this share any more but recovering the key."""
-    recoveries: int = 0
-    """Of the key, until it had this share."""
-    predecessor: str | None = None
-    """The ``key_id`` whose shares it replaces."""
-    record: bytes | None = field(default=None, repr=False)
-    """``SignedRecord.to_bytes``: with this node's vote once voted, with both once active."""
-    suspended_there: int = 0
-    """1: the other node has once said that it is suspended there."""
-    unmerged: int = 0
-    """1: it was in a store that was put back, and the other node has not been heard since."""
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.service.rpc.statements import LogHead
+from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed
 
 
 class ShareStore:
@@ -205,24 +62,24 @@ class ShareStore:
         """
         self._log = EventLog(now)
         self._now = now
-        self._path = path
         self._owed: dict[str, tuple[str, bytes | None]] = {}
         """Shares that must be suspended and could not be written so: why, and what is kept. They
         count as if they were."""
         self._owed_there: set[str] = set()
         """The same of what the other node says is suspended there."""
         try:
-            self._database = Database(path, _SCHEMA)
+            self._database = Database(path, SCHEMA)
         except StoreFailed as error:
             raise UsageError(f"share store {error}") from error
+        self.keys = OwnKeys(self._database, self._log, path)
 
     @property
     def database(self) -> Database:
-        """For whoever looks at the files, not at what is in them."""
+        """Database behind the store, for whoever looks at the files, not at what is in them."""
         return self._database
 
     def deployment(self) -> Deployment | None:
-        """What the store is part of, if that has been written."""
+        """Return the deployment that the store is part of, if that has been written."""
         return self._database.deployment()
 
     def join(self, deployment: Deployment) -> None:
@@ -246,8 +103,8 @@ class ShareStore:
         ]
 
     def counts(self) -> list[tuple[str, bool, int]]:
-        """How many shares are here: state, whether suspended, number. From an index, and only if
-        anything has been written since: it may be asked often."""
+        """Count the shares that are here: state, whether suspended, number. From an index, and only
+        if anything has been written since: it may be asked often."""
 
         def read() -> list[tuple[str, bool, int]]:
             query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
@@ -255,118 +112,9 @@ class ShareStore:
 
         return self._database.at_hand("counts", read)
 
-    def seal_key(self, rng: Rng) -> SealKey:
-        """The node's, made before its first share: secret and public half.
-
-        Raises:
-            KeyLost: it is damaged, or there are shares without it. With another one no vault of
-                these keys would open.
-        """
-        return self._key_pair(SealKey, "seal_key", rng, "SELECT 1 FROM shares", _SEAL_KEY_LOST)
-
-    def replace_seal_key(self, rng: Rng) -> int:
-        """Make a new seal key, since the old one is lost. The shares stay; but no ``secret_store``
-        that was made for them opens any more, so that each key has to be recovered.
-
-        Returns:
-            How many shares there are.
-
-        Raises:
-            UsageError: it is there; nothing has changed.
-            KeyLost: so is the identity, without which a seal key is of no use.
-        """
-        self.identity(rng)
-        try:
-            self.seal_key(rng)
-        except KeyLost:
-            pass
-        else:
-            raise UsageError("the seal key is there, and whole: nothing is lost")
-        key = SealKey.fresh(rng)
-        with self._database.transaction() as cursor:
-            cursor.execute(
-                "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
-            )
-            cursor.execute(
-                "INSERT INTO secrets VALUES ('seal_number', 1)"
-                " ON CONFLICT (name) DO UPDATE SET value = value + 1"
-            )
-            cursor.execute("INSERT OR IGNORE INTO sealed_to_lost_key SELECT key_id FROM shares")
-            (shares,) = cursor.execute("SELECT count(*) FROM shares").fetchone()
-            outcome = f"a new one in place of the lost one, to which {shares} shares were sealed"
-            self._log.write(cursor, Kind.SEAL_KEY, "", "", outcome=outcome)
-        return int(shares)
-
-    def seal_number(self) -> int:
-        """How many seal keys have been replaced.
-
-        Raises:
-            StoreFailed: it is damaged.
-        """
-        row = self._database.row("SELECT value FROM secrets WHERE name = 'seal_number'")
-        if row is None:
-            return 0
-        if not isinstance(row[0], int) or not 0 < row[0] < 1 << 32:
-            raise self._database.damaged("the number of its seal key is none")
-        return row[0]
-
-    def sealed_to_lost_key(self, key_id: str) -> bool:
-        """Whether a share is from before the seal key was lost."""
-        found = "SELECT 1 FROM sealed_to_lost_key WHERE key_id = ?"
-        return self._database.row(found, key_id) is not None
-
-    def identity(self, rng: Rng) -> Identity:
-        """The node's, made before it meets the other MPC node.
-
-        Raises:
-            KeyLost: it is damaged, or gone though the other MPC node has been met. With another one
-                nobody would know this node any more.
-        """
-        met = "SELECT 1 FROM secrets WHERE name = 'peer_identity'"
-        return self._key_pair(Identity, "identity", rng, met, _IDENTITY_LOST)
-
-    def _key_pair(self, kind: type[_K], name: str, rng: Rng, since: str, lost: str) -> _K:
-        """One of the node's own key pairs, which is made once.
-
-        Args:
-            since: finds something if there must be one.
-            lost: what to do if it is.
-        """
-        what, path = name.replace("_", " "), self._path
-        with self._database.transaction() as cursor:
-            row = cursor.execute("SELECT value FROM secrets WHERE name = ?", (name,)).fetchone()
-            if row is None:
-                if cursor.execute(since).fetchone():
-                    raise KeyLost(path, f"it has no {what}", lost)
-                key = kind.fresh(rng)
-                cursor.execute("INSERT INTO secrets VALUES (?, ?)", (name, key.secret + key.public))
-                return key
-        kept = row[0] if isinstance(row[0], bytes) else b""
-        if len(kept) != _KEY_PAIR_BYTES or (key := kind(kept[:32])).public != kept[32:]:
-            raise KeyLost(path, f"its {what} is another", lost)
-        return key
-
-    def peer_identity(self) -> bytes | None:
-        """The other MPC node's, as it was when first met; None before.
-
-        Raises:
-            StoreFailed: it is damaged.
-        """
-        row = self._database.row("SELECT value FROM secrets WHERE name = 'peer_identity'")
-        if row is None:
-            return None
-        if not isinstance(row[0], bytes) or len(row[0]) != IDENTITY_BYTES:
-            raise self._database.damaged("the other MPC node's identity is none")
-        return row[0]
-
-    def pin(self, identity: bytes) -> None:
-        """Keep the other MPC node's identity, for good."""
-        with self._database.transaction() as cursor:
-            cursor.execute("INSERT INTO secrets VALUES ('peer_identity', ?)", (identity,))
-
     def find(self, key_id: str) -> StoredShare | None:
         def read() -> StoredShare | None:
-            row = self._database.row(f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", key_id)
+            row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
         return self._as_owed(self._database.at_hand(key_id, read))
@@ -381,7 +129,7 @@ class ShareStore:
 
     def _in_state(self, state: str, user_id: str, curve: str) -> StoredShare | None:
         row = self._database.row(
-            f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = '{state}'",
+            f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = '{state}'",
             user_id,
             curve,
         )
@@ -421,7 +169,7 @@ class ShareStore:
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
-        query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
+        query = f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
         rows = self._database.rows(query, user_id, curve)
         return [self._as_owed(StoredShare(*row)) for row in rows]
 
@@ -446,7 +194,7 @@ class ShareStore:
         """
         with self._database.transaction() as cursor:
             marks = ", ".join("?" * len(astuple(share)))
-            cursor.execute(f"INSERT INTO shares ({_COLUMNS}) VALUES ({marks})", astuple(share))
+            cursor.execute(f"INSERT INTO shares ({COLUMNS}) VALUES ({marks})", astuple(share))
 
     def enter(self, key_id: str, user_id: str, curve: str) -> None:
         """Remember that a session makes shares of this epoch, for which this node has signed
@@ -503,7 +251,7 @@ class ShareStore:
                 the active share is not the one it replaces.
         """
         with self._database.transaction() as cursor:
-            share = self._row(cursor, key_id)
+            share = row_of(cursor, key_id)
             if share is not None and share.state == VOTED and share.record is not None:
                 return share.record
             if share is None or share.state == ACTIVE:
@@ -514,8 +262,8 @@ class ShareStore:
             ).fetchone()
             if other:
                 raise OutOfStep(f"another vote is outstanding: for {other[0]}")
-            _check_follows(cursor, share)
-            _sign_once(cursor, key_id, *at, "vote")
+            check_follows(cursor, share)
+            sign_once(cursor, key_id, *at, "vote")
             cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
             vote = sign(share, events.head(cursor))
             cursor.execute(
@@ -546,14 +294,14 @@ class ShareStore:
             OutOfStep: it has not been voted for, or the active share is not the one it replaces.
         """
         with self._database.transaction() as cursor:
-            share = self._row(cursor, key_id)
+            share = row_of(cursor, key_id)
             if share is None or share.record is None:
                 raise OutOfStep("this share has not been voted for")
             at = share.user_id, share.curve
             gone: list[tuple[str, str]] = []
             if share.state != ACTIVE:
                 kind = Kind.RECOVERED if share.predecessor else Kind.MADE
-                _check_follows(cursor, share)
+                check_follows(cursor, share)
                 gone = cursor.execute(
                     "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
                     " RETURNING key_id, state",
@@ -597,17 +345,17 @@ class ShareStore:
                 concern to either node. ``Forgotten``: it may have, before its store was put back.
         """
         with self._database.transaction() as cursor:
-            share = self._row(cursor, key_id)
+            share = row_of(cursor, key_id)
             if share is not None and (share.user_id, share.curve) != (user_id, curve):
                 share = None  # of a session that was another user's at the other node
             if share is not None and share.state != PREPARED:
                 return share
-            signed = _signed(cursor, key_id, user_id, curve)
+            signed = signed_for(cursor, key_id, user_id, curve)
             if share is None and signed is None and not voted_for:
                 raise OutOfStep("neither node has such a share, as far as it can tell")
             if share is None and signed is None:
-                _check_remembered(cursor, user_id, curve, key_id, replaces)
-            _sign_once(cursor, key_id, user_id, curve, "abort")
+                check_remembered(cursor, user_id, curve, key_id, replaces)
+            sign_once(cursor, key_id, user_id, curve, "abort")
             if share is not None:
                 cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
         self._database.forget()
@@ -621,7 +369,7 @@ class ShareStore:
         """
         at = user_id, curve
         with self._database.transaction() as cursor:
-            share = self._row(cursor, key_id)
+            share = row_of(cursor, key_id)
             if share is not None:
                 if (share.user_id, share.curve) != at:
                     raise OutOfStep("the share is of another user or curve")
@@ -673,13 +421,13 @@ class ShareStore:
         at = said.user_id, said.curve
         changed = False
         with self._database.transaction() as cursor:
-            rows = self._rows(cursor, *at)
+            rows = rows_of(cursor, *at)
             active = next((share for share in rows if share.state == ACTIVE), None)
-            if active and active.key_id in said.suspended and not _suspended(active):
+            if active and active.key_id in said.suspended and not is_suspended(active):
                 changed = self._suspended_there(cursor, active, stripped(active))
             why = None
             if any(share.unmerged for share in rows):
-                why = _still_open(cursor, said, rows, active)
+                why = still_open(cursor, said, rows, active)
                 if why is None:
                     cursor.execute(
                         "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
@@ -717,7 +465,7 @@ class ShareStore:
 
     @property
     def owed(self) -> int:
-        """How many suspensions could not be written."""
+        """Number of suspensions that could not be written."""
         return len(self._owed) + len(self._owed_there)
 
     def owes(self, key_id: str) -> bool:
@@ -790,127 +538,5 @@ class ShareStore:
         """The whole log, oldest first."""
         return [Event(*row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
 
-    # ------------------------------------------------------------------ inside
-
-    @staticmethod
-    def _rows(cursor: sqlite3.Cursor, user_id: str, curve: str) -> list[StoredShare]:
-        query = f"SELECT {_COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
-        return [StoredShare(*row) for row in cursor.execute(query, (user_id, curve))]
-
-    @staticmethod
-    def _row(cursor: sqlite3.Cursor, key_id: str) -> StoredShare | None:
-        row = cursor.execute(
-            f"SELECT {_COLUMNS} FROM shares WHERE key_id = ?", (key_id,)
-        ).fetchone()
-        return None if row is None else StoredShare(*row)
-
     def close(self) -> None:
         self._database.close()
-
-
-def _check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
-    """See that the share that is active now is the one to be replaced.
-
-    Raises:
-        OutOfStep: it is not.
-    """
-    row = cursor.execute(
-        "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
-        (share.user_id, share.curve),
-    ).fetchone()
-    if (row[0] if row else None) != share.predecessor:
-        raise OutOfStep("the share that it replaces is not the active one")
-
-
-def _sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
-    """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
-
-    Raises:
-        OutOfStep: it has signed the contrary.
-    """
-    signed = _signed(cursor, key_id, user_id, curve)
-    if signed is None:
-        cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
-        cursor.execute(
-            "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
-            " AND curve = ? AND what = ? ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
-            (user_id, curve, what, SIGNED),
-        )
-    elif signed != what:
-        raise OutOfStep(f"what is signed for this epoch is the {signed}")
-
-
-def _signed(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> str | None:
-    """What this node has signed for an epoch: a vote, an abort, or nothing."""
-    row = cursor.execute(
-        "SELECT what FROM signed WHERE user_id = ? AND curve = ? AND key_id = ?",
-        (user_id, curve, key_id),
-    ).fetchone()
-    return None if row is None else row[0]
-
-
-def _suspended(share: StoredShare) -> bool:
-    """Whether it is suspended here, and known to be there: that may have been heard before it was
-    in force here, and nothing followed."""
-    return share.suspended is not None and bool(share.suspended_there)
-
-
-def _replaced(share: StoredShare | None, new: InForce | None) -> bool:
-    """Whether a share is of an epoch that another one has replaced."""
-    return (
-        share is not None
-        and new is not None
-        and share.public_key == new.public_key
-        and share.recoveries < new.number
-    )
-
-
-def _still_open(
-    cursor: sqlite3.Cursor, said: Heard, rows: Collection[StoredShare], active: StoredShare | None
-) -> Open | None:
-    """Why what the other node says does not do for a key to be served."""
-    if _replaced(active, said.in_force):
-        return Open.REPLACED
-    both = cursor.execute("SELECT both FROM put_back").fetchone()
-    if both and both[0]:
-        return None
-    if said.restored:
-        return Open.BOTH_RESTORED
-    if active is not None and active.key_id not in (said.active, said.voted):
-        return Open.UNKNOWN
-    known = {share.key_id for share in rows}
-    if said.voted is not None and said.voted not in known and not _entered(cursor, said.voted):
-        return Open.DOUBTFUL
-    return None
-
-
-def _check_remembered(
-    cursor: sqlite3.Cursor, user_id: str, curve: str, key_id: str, replaces: str | None
-) -> None:
-    """See that an abort of what is not here contradicts no vote that has been forgotten, or does no
-    harm: what the epoch would have replaced is in force here.
-
-    Raises:
-        Forgotten: neither is so.
-    """
-    if not _forgetful(cursor, key_id):
-        return
-    active = cursor.execute(
-        "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'active'",
-        (user_id, curve),
-    ).fetchone()
-    if active is None or active[0] != replaces:
-        raise Forgotten("it may have voted for this epoch before its store was put back")
-
-
-def _forgetful(cursor: sqlite3.Cursor, key_id: str) -> bool:
-    """Whether something about an epoch may have been signed here and forgotten since."""
-    both = cursor.execute("SELECT both FROM put_back").fetchone()
-    return both is not None and not both[0] and not _entered(cursor, key_id)
-
-
-def _entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
-    """Whether nothing about an epoch was forgotten: its session began after the store was put back,
-    or was over when the backup was taken."""
-    row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
-    return row is not None
