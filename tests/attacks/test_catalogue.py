@@ -11,7 +11,6 @@ from mpcsim.errors import Reason
 MODES = {True: "on", False: "off"}
 
 
-@pytest.mark.few(30)
 @pytest.mark.parametrize("check_on", MODES, ids=MODES.get)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
 def test_cell(attack, check_on):

@@ -23,14 +23,12 @@ def named(entry):
     return entry.id
 
 
-@pytest.mark.few(12)
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_the_service_as_it_is(entry):
     cell = observe(entry)
     assert cell.as_expected, cell
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()

@@ -6,13 +6,14 @@ from contextlib import closing
 import nbformat
 import pytest
 
-from mpcsim.bench import notebooks, rest
-from mpcsim.bench.protocols import call_figures
-from mpcsim.bench.report import TARGETS
+from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
+from mpcsim.bench.protocols import Figures, call_figures, round_trips, signing_parties
+from mpcsim.bench.report import SECTIONS, TARGETS
 from mpcsim.bench.simulator import engine_figures, key_generation_graph, samples_per_s, table
 from mpcsim.bench.starting import BROKEN_OFF, fill
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
+from mpcsim.protocols.sample_keys import keys as sample_keys
 from mpcsim.service.operations import open_gateway
 from tests.helpers.tiers import fast_few
 
@@ -58,6 +59,77 @@ def test_a_rest_call_takes_the_round_trips_that_are_promised(case):
 @pytest.mark.parametrize(("name", "most"), rest.TARGET_MS.items())
 def test_a_target_is_reached_by_what_is_as_slow(name, most):
     assert (rest.reached(name, most), rest.reached(name, most + 0.1)) == (True, False)
+
+
+def test_a_real_call_is_shown_beside_the_virtual_one():
+    virtual = {f"{case.name}_virtual_ms": 1000.0 for case in rest.CASES}
+    lines = rest.table(virtual | {"secp256k1_real_ms": 1037.2}).splitlines()
+    assert len(lines) == 1 + len(rest.CASES)
+    (full,) = [line for line in lines if line.startswith("secp256k1  ")]
+    assert full.split() == ["secp256k1", "1000.0", "1037", "5.0"]
+    assert sum("NOT reached" in line for line in lines) == len(rest.TARGETS) + len(rest.TARGET_MS)
+    ratios = {"x_real_ms": 6.5, "x_virtual_ms": 6.25, "x_ratio": 1.04, "x_best_ratio": 1.0}
+    *_, line = realtime.table(ratios).splitlines()
+    assert line.split() == ["x", "6.50", "6.25", "1.040", "1.000"]
+
+
+@pytest.mark.parametrize(
+    ("made", "targets"),
+    [
+        (service.table, {name: bound for name, (bound, _) in service.TARGETS.items()}),
+        (starting.table, starting.TARGETS_S),
+        (lambda flat: report.render(flat, {"sign_ed25519_2p": Figures(2, 1, 3, 4, 5)}), TARGETS),
+    ],
+)
+def test_targets_are_reached_by_as_much_as_they_say(monkeypatch, made, targets):
+    monkeypatch.setattr(report, "step_times", lambda runs: {"sign_ed25519_2p": {"commit": 0.5}})
+    others = {"ed25519_scalar_mult_us": 50.0, "sign_ed25519_2p_curve_floor_ms": 0.25}
+    shown = {name: f"{value:.2f}".removesuffix(".00") for name, value in targets.items()}
+    for off in (0.0, 0.01, -0.01):
+        said = made(others | {name: value + off for name, value in targets.items()})
+        lines = [line for line in said.splitlines() if " target " in line]
+        assert len(lines) == len(shown)
+        upper = {name: name not in service.TARGETS or service.TARGETS[name][1] for name in targets}
+        for line in lines:
+            missed = off > 0 if upper[line.split()[0]] else off < 0
+            assert line.endswith(": NOT reached" if missed else ": reached"), line
+            assert f"{targets[line.split()[0]]:g}: " in line
+    if made not in (service.table, starting.table):
+        assert "sign_ed25519_2p                   2.00        1.00          40" in said
+        assert "   0.500 ms  commit" in said
+
+
+@pytest.mark.parametrize(
+    ("twin", "verdict"), [(105.0, "within 5%"), (94.0, "NOT within 5%"), (95.1, "within 5%")]
+)
+def test_a_twin_may_be_off_by_its_bound_or_what_repeats_scatter(twin, verdict):
+    assert verdict in capacity.Compared("calls", (100.0,), twin, 0.05).row()
+    scattered = capacity.Compared("calls", (90.0, 100.0, 110.0), twin, 0.05)
+    assert scattered.scatter == pytest.approx(0.1)
+    assert "   within 20%" in scattered.row()
+
+
+@pytest.mark.parametrize("chosen", SECTIONS)
+def test_what_is_chosen_alone_is_measured(monkeypatch, chosen):
+    def of(name, found):
+        return lambda *_, **__: found if name == chosen else pytest.fail(f"{name} is measured")
+
+    monkeypatch.setattr(report, "all_figures", of("protocols", ({"x": 1.0}, {})))
+    monkeypatch.setattr(report, "render", lambda *_: "x")
+    monkeypatch.setattr(realtime, "accuracy_figures", of("accuracy", {"x": 1.0}))
+    monkeypatch.setattr(capacity, "capacity_figures", of("capacity", ("x", {"x": 1.0})))
+    for module in (simulator, rest, service, starting, notebooks):
+        name = module.__name__.rpartition(".")[2]
+        monkeypatch.setattr(module, f"{name.removesuffix('s')}_figures", of(name, {"x": 1.0}))
+        monkeypatch.setattr(module, "table", lambda found: "x")
+    ((_, found),) = report.sections([chosen])
+    assert found == {"x": 1.0}
+
+
+def test_round_trips_are_counted():
+    trips = {"secp256k1": 2, "ed25519": 1}
+    for curve, count in trips.items():
+        assert round_trips(signing_parties(sample_keys(curve), (1, 2))) == count
 
 
 def test_a_signature_keeps_to_its_calls():

@@ -1,11 +1,15 @@
 """``mpcsim capacity``: runs and further answers on the command line."""
 
 import csv
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
-from mpcsim.capacity import Costs, running
+from mpcsim.capacity import Costs, experiments, running
 from mpcsim.capacity.plan import Plan
 from mpcsim.cli import main
 from mpcsim.cli.measure import capacity
@@ -93,6 +97,59 @@ def test_more_than_is_possible_has_no_percentiles_and_status_1(config: str, caps
     assert err.count("\n") == 1
     Path(config).write_text(text)
     assert main(["capacity", config]) == 1
+
+
+def test_what_is_asked_is_shown_without_a_run(config: str, capsys) -> None:
+    assert main(["capacity", config, "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Deployment over star\n")
+    assert " calls a second at most: then the event loop of " in out
+    assert main(["capacity", "--example"]) == 0
+    assert Plan.loads(capsys.readouterr().out).minutes == 20
+
+
+def test_further_answers_and_their_files(config: str, tmp_path: Path, capsys, monkeypatch) -> None:
+    """The command asks the experiments for what the plan says, and hands on what they find."""
+    text = CONFIG.replace("seconds = 6", "seconds = 1")
+    text += "[curve]\nrates_per_s = [20, 60]\n[sensitivity]\npercent = 90\n"
+    Path(config).write_text(text + "[cheapest]\np99_ms = 250\nchoices = { node_workers = [1] }\n")
+    asked: list[object] = []
+    frame = pd.DataFrame({"of_what": ["latency"], "p_ms": [1234.5]})
+
+    class Curve:
+        table = frame
+
+        def __str__(self) -> str:
+            return "a curve"
+
+        def plot(self, axes=None):
+            return Figure()
+
+    def load_curve(*_, rates_per_s, executor, **__):
+        asked.append((rates_per_s, type(executor)))
+        return Curve()
+
+    def sensitivity(*_, percent, **__):
+        asked.append(percent)
+        return frame
+
+    def cheapest(_, __, choices, *, p99_ms, progress, **___):
+        asked.append((choices, p99_ms))
+        progress(1.0)
+        return SimpleNamespace(tried=frame)
+
+    for fake in (load_curve, sensitivity, cheapest):
+        monkeypatch.setattr(experiments, fake.__name__, fake)
+    paths = [tmp_path / f"{name}.csv" for name in ("curve", "sensitivity", "cheapest")]
+    options = ["--workers=1", "--cheapest=node_replicas=1,2", f"--figure={tmp_path / 'curve.svg'}"]
+    assert main(["capacity", config, *options, *(f"--table={path}" for path in paths)]) == 0
+    out = capsys.readouterr().out
+    assert asked == [((20, 60), ThreadPoolExecutor), 90, ({"node_replicas": (1, 2)}, 250)]
+    for line in ("Load by load:\na curve", "What moves the p90,", "latency  1,234", "below 250 ms"):
+        assert line in out
+    for path in paths:
+        assert path.read_text() == "of_what,p_ms\nlatency,1234.5\n"
+    assert (tmp_path / "curve.svg").exists()
 
 
 def test_an_interrupt_ends_it(config: str, capsys, monkeypatch) -> None:

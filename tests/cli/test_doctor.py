@@ -136,6 +136,18 @@ def test_what_the_gateway_lacks_is_one_sentence(told, old, served, what, complai
     assert {path.name: path.read_bytes() for path in (old / "gateway").iterdir()} == before
 
 
+@pytest.mark.parametrize("what", ["one address for the other", "another deployment"])
+def test_another_that_answers_is_told_from_one_that_does_not(told, served, monkeypatch, what):
+    if what == "another deployment":  # a folder of its own: the links are others
+        status, lines = told(data=served.other)
+        says = "the gateway and the institution's MPC node are at odds about what may be asked: "
+    else:
+        monkeypatch.setenv("OPERATOR_URL", served.addresses["institution"])
+        status, lines = told()
+        says = "what answers at the operator's address is not the operator: correct OPERATOR_URL or"
+    assert (status, lines[-2].startswith(says)) == (1, True), lines
+
+
 def test_bad_options(told, monkeypatch, capsys):
     assert told("--name", "a=b") == (2, "mpcsim doctor: error: --name goes with --repair\n")
     monkeypatch.setenv("OPERATOR_URL", "ftp://x")

@@ -5,14 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim import Network
+from mpcsim import Network, Scenario
 from mpcsim.cli import main
 from mpcsim.cli.network import scenario
+from mpcsim.cli.service import gateway
+from mpcsim.service.operations import GatewayOptions
 from mpcsim.sim.network.bursts import Bursts
+from mpcsim.sim.run.faults import Crash, drop
 from tests.vectors.network import make
 
 FOLDER = Path(make.__file__).parent
 LOADED = FOLDER / "network.toml"
+
+
+def test_a_gateway_is_under_the_conditions_of_a_scenario(tmp_path, monkeypatch, capsys) -> None:
+    path = tmp_path / "wallet.toml"
+    faulty = Scenario(Network.star(5), faults=(drop("Commit"),), seed=7)
+    faulty.save(path)
+    opened: list[GatewayOptions] = []
+    monkeypatch.setattr(gateway, "open_gateway", lambda _, options: opened.append(options))
+    monkeypatch.setattr(gateway, "serve", lambda *_: None)
+    for network in ([f"--network={path}"], ["--network=seoul"], []):
+        assert main(["gateway", f"--data={tmp_path}", *network]) == 0
+    first, second, third = opened
+    assert (first.network, first.faults, first.seed) == (faulty.network, faulty.faults, 7)
+    assert (second.network, second.faults) == (Network.preset("seoul"), ())
+    assert third.network is None
+    Scenario(Network.star(5), faults=(Crash(2, after_messages=1),)).save(path)
+    assert main(["gateway", f"--data={tmp_path}", f"--network={path}"]) == 2
+    assert "no network crashes a process: mpcsim control kill does" in capsys.readouterr().err
 
 
 def fit(name: str, *options: str) -> int:

@@ -86,3 +86,16 @@ def test_a_replay_takes_as_long_as_the_call(options: dict[str, Any]) -> None:
 def test_what_cannot_be(options: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         signing_call(**options)
+
+
+def test_a_call_is_named_after_its_options() -> None:
+    assert str(Signing()) == "secp256k1, with the operator"
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"vault_policy": "signer"}, "vault policy signer"),
+        ({"early_requests": False}, "vault first"),
+        ({"ot_extension_k": 2}, "k = 2"),
+        ({"separate_messages": True}, "separate messages"),
+        ({"presigned": True}, "presigned"),
+    ]
+    for options, said in others:
+        assert str(Signing(**options)) == f"secp256k1, with the operator, {said}"

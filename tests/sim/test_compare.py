@@ -69,3 +69,14 @@ def test_what_cannot_be_compared() -> None:
         compare({"a": [1.0]})  # type: ignore[dict-item]
     with pytest.raises(UsageError, match="a: no times"):
         compare({"a": calls(MS[:0])})
+
+
+def test_ranked_and_as_a_table() -> None:
+    runs = {"as it is": replay(MS), "closer": replay(MS / 2), "farther": replay(MS * 2)}
+    assert "<td" in compare(runs)._repr_html_()
+    axes = compare(runs).ranked().axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["closer", "farther"]
+    with pytest.raises(UsageError, match="only one was given"):
+        compare({"as it is": replay(MS)}).ranked()
+    with pytest.raises(UsageError, match="percentile 101"):
+        compare(runs).ranked(101)

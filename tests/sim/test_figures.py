@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from io import BytesIO
 
@@ -18,7 +19,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from mpcsim.sim import Free, Network, Simulation, Trace, Verdict
 from mpcsim.sim.colours import PALETTE, party_colour, tint
-from mpcsim.sim.figures import FILLS, Chart, critical_path, gantt, sequence_diagram, svg
+from mpcsim.sim.figures import FILLS, TALLEST, Chart, critical_path, gantt, sequence_diagram, svg
 from mpcsim.sim.figures.sequence import _spread
 from mpcsim.sim.rich_display import size
 from mpcsim.sim.run.faults import drop
@@ -329,3 +330,33 @@ def test_a_network_in_a_notebook() -> None:
     html = network._repr_html_()
     for text in ("client → gateway", "gateway → client", "institution", "opened anew", "seoul"):
         assert text in html
+
+
+def test_too_many_messages_for_names_and_for_a_diagram() -> None:
+    found = trace("key generation")
+    many = replace(
+        found, messages=tuple(replace(m, number=k) for k, m in enumerate(found.messages * 4))
+    )
+    figure = gantt(many)
+    assert figure.get_figheight() <= TALLEST
+    rows = [t.get_text() for t in figure.axes[0].get_yticklabels()]
+    assert [row[:7] for row in rows if row] == ["party 1", "party 2", "party 3"]
+    html = many._repr_html_()
+    assert "too many for a diagram" in html
+    assert "<img" not in html
+
+
+def test_a_result_in_a_notebook() -> None:
+    made = simulation()
+    assert made.sign()._repr_html_().count("<img") == 1
+    result = made.sign()
+    html = replace(result, attempts=result.attempts * 2)._repr_html_()
+    assert "attempt" in html
+    assert html.count("<img") == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(1000, "1.0 kB"), (999_949, "999.9 kB"), (999_950, "1.0 MB")]
+)
+def test_sizes(number: int, text: str) -> None:
+    assert size(number) == text

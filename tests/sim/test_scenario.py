@@ -169,3 +169,14 @@ def test_a_key_that_fails_ends_it() -> None:
     faults = (drop("Commit"),)
     (only,) = play(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
     assert only.verdict is Verdict.STALLED
+
+
+def test_a_service_takes_conditions_that_are_a_services() -> None:
+    Scenario(Network.star(5, 5, 5), faults=(drop("Commit"),), seed=3).check_service()
+    for scenario, why in [
+        (Scenario(Network.hub(5)), "parties of a service are client, operator, institution"),
+        (Scenario(run=(Generate(threshold=3),)), "the keys of a service are 2 of 3, not 3"),
+        (Scenario(faults=(Crash(2),)), "no network crashes a process"),
+    ]:
+        with pytest.raises(UsageError, match=why):
+            scenario.check_service(in_process=False)

@@ -270,6 +270,14 @@ def test_a_damaged_last_line_is_tolerated(journal: Path, expected, cut: int) -> 
     assert journal.read_bytes() == whole
 
 
+def test_a_last_line_of_rubbish_is_tolerated(journal: Path, expected) -> None:
+    here(GRID, product_point, repeats=2, resume=journal)
+    whole = journal.read_bytes()
+    journal.write_bytes(whole + b"\0\0\0\n")
+    assert_frame_equal(here(GRID, product_point, repeats=2, resume=journal), expected)
+    assert journal.read_bytes() == whole
+
+
 def test_a_damaged_line_in_the_middle_is_not(journal: Path) -> None:
     here(GRID, product_point, repeats=2, resume=journal)
     lines = journal.read_text().splitlines()

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from mpcsim.errors import Aborted, InRound, Reason
+from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols.engine import Done, Waiting
-from mpcsim.sim.run.faults import Crash
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.faults import Crash, partition
 from mpcsim.testing import BrokenInvariant, protocols
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.runs import protocol_checks as checks
@@ -160,6 +161,24 @@ def test_a_deviation_is_blamed_on_whoever_deviates():
     assert isinstance(outcome, Aborted)
     assert outcome.culprits == {2}
     assert run.story[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
+
+
+def test_what_a_run_cannot_do_is_refused():
+    scenario = frost_signing(2, 3, (1, 2))
+    with pytest.raises(UsageError, match="run_over_network"):
+        run_protocol(scenario, faults=(partition((1,), (2,)),))
+    with pytest.raises(UsageError, match="party 3 takes no part"):
+        changes(scenario, 3)
+
+
+def test_an_exception_over_a_network():
+    class Broken(implementations.Around):
+        def receive(self, sender, data):
+            raise ZeroDivisionError("by nothing")
+
+    scenario = frost_signing(2, 3, (1, 2)).wrapped(Broken, "broken")
+    with pytest.raises(checks.no_exception.Broken, match="a party raised ZeroDivisionError"):
+        run_over_network(scenario, Network.mesh((1, 2), 5.0))
 
 
 def test_orders_and_replays_shrink_to_nothing():

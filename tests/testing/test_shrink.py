@@ -1,6 +1,7 @@
 """Shrinking: what remains of a failing run is what matters, and it fails."""
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,6 +37,29 @@ def shrunk(service: Any, calls: Sequence[Call]) -> tuple[list[Call], list[Sequen
         found = shrink(calls, first, attempt)
         assert attempt(found.failure.calls) is not None
     return found.failure.calls, tried
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        Call("sign", ED),
+        Call("trespass", ED | {"owner": "alice", "operation": "sign"}),
+        Call("trespass", ED | {"owner": "bob", "operation": "sign"}),
+        Call("trespass_under_own_key", ED | {"owner": "bob"}),
+        *(Call("unauthenticated", ED | {"fault": fault}) for fault in ("expired", "key token")),
+        Call("sign_while_recovering", ED),
+        Call("all_sign_at_once"),
+        *(Call(step, {"part": "gateway"}) for step in ("stop", "start", "restart")),
+        Call("lose", {"nth": 1}),
+    ],
+    ids=str,
+)
+def test_skipped_steps_ask_nothing(call):
+    target = SimpleNamespace(loses=0)  # has no ask, and no token
+    api = ApiRun(target)
+    api.play([call])
+    assert api.story.steps == []
+    assert api.model.users == {}
 
 
 def test_skipped_steps_are_left_out():

@@ -6,11 +6,14 @@ from hypothesis import strategies as st
 
 from mpcsim.crypto.bip32 import parse_path, path_text
 from mpcsim.errors import UsageError
+from mpcsim.protocols.sample_keys import keys
+from mpcsim.service.smart_account.operation.operation import UserOperation
 from mpcsim.testing import PROFILES, ApiRun, BrokenInvariant, Call, Profile
 from mpcsim.testing import strategies as wallets
 from mpcsim.testing.machine.api_steps import STEPS, damaged
 from mpcsim.testing.machine.rules import child_paths
 from mpcsim.testing.machine.shrink import shrink
+from mpcsim.testing.profile import Progress
 from mpcsim.testing.runs.scenarios import shares_problem
 from tests.helpers.tiers import examples
 
@@ -40,6 +43,22 @@ def test_paths(path, text):
 @given(wallets.key_shares())
 def test_key_shares_are_real(shares):
     assert shares_problem(shares) is None
+
+
+def test_key_shares_are_made_once_and_loaded_anew():
+    first, second = keys("ed25519")[1], keys("ed25519")[1]
+    assert first.to_bytes() == second.to_bytes()
+    assert first.guard is not second.guard
+    assert shares_problem({1: first, 2: first}) is not None
+
+
+@few
+@given(wallets.user_operations(), wallets.user_operations(signed=False))
+def test_user_operations_are_read_by_the_smart_account_flow(signed, unsigned):
+    assert len(signed.pop("signature")) == 132
+    for fields in (signed, unsigned):
+        read = UserOperation.from_request(fields, signed=False)
+        assert UserOperation.from_request(read.to_request(signed=False), signed=False) == read
 
 
 @few
@@ -109,3 +128,14 @@ def test_profiles_and_budgets():
     for bad in ({"examples": 0}, {"steps": 0}, {"seconds": 0.0}):
         with pytest.raises(UsageError):
             Profile(**{"name": "bad", "examples": 1, "steps": 1, **bad})
+
+
+def test_progress_is_counted_and_shown_on_a_terminal(tmp_path):
+    progress = Progress("runs")
+    progress.step(1500, 2)
+    assert str(progress) == "runs: 1, calls: 1,500, races: 2"
+    with (tmp_path / "terminal").open("w") as stream:
+        progress = Progress("runs", 1, stream)
+        progress.step()
+        progress.close()
+    assert "runs: 100%" in (tmp_path / "terminal").read_text()

@@ -8,6 +8,7 @@ import pytest
 from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
 from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.backend import waivers
 from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
@@ -64,6 +65,24 @@ def test_a_step_that_cannot_go_on_ends_there() -> None:
         api.sign("alice", "ed25519")
         steps = [step.call.method for step in api.story.steps]
         assert steps == ["generate", "key_token", "sign"]
+
+
+def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
+    class Broken(OwnNode):
+        def ask(self, requests):  # type: ignore[no-untyped-def]
+            raise KeyError("of the target's own")
+
+    with Broken() as target, pytest.raises(KeyError):
+        ApiRun(target, waivers={"body_is_as_specified": OURS}).health()
+
+
+def test_how_often_each_was_needed() -> None:
+    reasons = {"health": "a", "keys": "b", "sign": "c"}
+    assert waivers.told(reasons, {"health": 1, "keys": 1200}) == [
+        "waived: health, needed once: a",
+        "waived: keys, needed 1,200 times: b",
+        "waived: sign, not needed: c",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,20 @@ def test_interpolation_refuses_nonsense():
 SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 
 
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+@pytest.mark.parametrize("sign", SIGNS)
+def test_what_cannot_be_calculated_with_is_a_type_error(group, sign):
+    s, P, apply = group.scalar(3), group.base(group.scalar(3)), SIGNS[sign]
+    with pytest.raises(TypeError, match=rf"scalar \{sign} float: .* must be a scalar"):
+        apply(s, 2.0)
+    mixed = [(P, P)] if sign == "*" else [(s, P)]
+    pairs = [*mixed, *((x, y) for x in (s, P) for y in (2, None, "x", [1]))]
+    for one, other in [(P, s), *pairs, *((y, x) for x, y in pairs)]:
+        with pytest.raises(TypeError):
+            apply(one, other)
+    assert s != 3 != P
+
+
 @pytest.mark.parametrize(("group", "another"), [GROUPS, GROUPS[::-1]], ids=str)
 def test_groups_do_not_mix(group, another):
     s, t = group.scalar(3), another.scalar(3)

@@ -133,3 +133,16 @@ def test_what_cannot_be_written_is_told(wallet, tmp_path, name):
     explorer = Explorer(wallet.sign(signers=(1, 3)))
     with pytest.raises(OSError, match=r"session\.html"):
         explorer.export_html(tmp_path / name / "session.html")
+
+
+def test_the_widget_sends_it(wallet):
+    explorer, sent = Explorer.live(wallet, "sign", signers=(1, 3)), []
+    explorer.widget.send = lambda content, buffers=None: sent.append(content)
+    explorer.widget._handle_custom_msg({"id": 1, "do": "save"}, [])
+    assert explorer.widget.problem == ""
+    [message] = sent
+    assert message["file"] == "sign-secp256k1.html"
+    assert session(message["page"])["view"]["verdict"] == "completed valid"
+    explorer.widget._handle_custom_msg({"id": 2, "do": "save", "reveal": True}, [])
+    assert "shows no secret values" in explorer.widget.problem
+    assert len(sent) == 1

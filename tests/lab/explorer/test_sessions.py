@@ -6,6 +6,8 @@ from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Edit, Explorer
 from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G
+from mpcsim.lab.explorer.model.sessions import altering
+from mpcsim.sim import Adversary, on
 from tests.lab.explorer.wallets import NETWORK, presigned
 
 
@@ -108,3 +110,13 @@ def test_a_presignature_that_is_explored_is_still_there():
     assert (abort.reason, abort.culprits) == ("COMMITMENT_OPENING", (3,))
     assert explorer.reset().view.verdict == "completed valid"
     assert sim.sign_presigned(signers=(1, 3)).ok
+
+
+def test_an_adversary_can_be_edited_too_and_other_cheats_cannot(wallet):
+    wallet.corrupt = {3: lambda party: Adversary(party, on("SignatureShare", lambda m: None))}
+    explorer = Explorer.live(wallet, "sign", signers=(1, 3))
+    assert explorer.view.verdict == "stalled"
+    explorer.edit(3, 1, "Respond", "R_i", PLUS_G)
+    assert explorer.view.aborts[0].reason == "COMMITMENT_OPENING"
+    with pytest.raises(UsageError, match="is no party and no Adversary"):
+        altering(object(), [])

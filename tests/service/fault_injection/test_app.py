@@ -1,6 +1,7 @@
 """The HTTP interface of the switches, without a service behind it."""
 
 import asyncio
+import json
 import stat
 
 import httpx
@@ -167,6 +168,37 @@ def test_from_python(data, thrown):
     thrown.error = NotInForce("the gateway has ended")
     with pytest.raises(NotInForce, match="the gateway has ended"):
         control.reset()
+
+
+def test_from_the_command_line(data, thrown, capsys):
+    def control(*words, at=data):
+        status = main(["control", *words, "--data", str(at)])
+        said = capsys.readouterr()
+        return status, json.loads(said.out) if said.out else said.err
+
+    assert control("status") == (0, {"runs": True})
+    assert control("fail", "sign", "hang", "--times", "2", "--done") == (0, {"done": "fail"})
+    for network in (["seoul,loss=0.1"], []):
+        assert control("network", *network)[0] == 0
+    fail = {"endpoint": "sign", "answer": "hang", "times": 2, "done": True}
+    under = {"scenario": Scenario(Network.preset("seoul", loss=0.1)).dumps()}
+    assert thrown.seen == [("status", {}), ("fail", fail), ("network", under), ("network", {})]
+    for words, why in [
+        (["slow", "node", "soon"], "slow: ms must be a number from 0 to 600000"),
+        (["network", "atlantis"], "unknown region 'atlantis'"),
+        (["network", "no/such.toml"], "no/such.toml: No such file or directory"),
+    ]:
+        status, said = control(*words)
+        assert (status, why in said) == (2, True), said
+    others = {
+        "not the token of these switches": Access(access.read(data).address, TOKEN[::-1]),
+        "does the service run?": Access(f"http://{HOST}:{free_port()}", TOKEN),
+    }
+    for why, other in others.items():
+        with access.written(data / "other", other):
+            status, said = control("status", at=data / "other")
+            assert (status, why in said) == (2, True), said
+    assert len(thrown.seen) == 4
 
 
 def test_a_port_that_is_taken_is_said_before_anything_runs(tmp_path, capsys):

@@ -192,6 +192,28 @@ def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
     assert board.told("gateway") == [{"do": "set"}]
 
 
+def test_a_part_that_refuses_changes_nothing(board):
+    board.has("node", "refuses")
+    with pytest.raises(NotInForce, match="node: it will not"):
+        board("clock", seconds=3600)
+    board.has("node", "refuses", there=False)
+    assert board.told("operator")[-1] == {"do": "set"}
+    assert board("status")["clock"] == 0
+
+
+def test_a_service_without_a_node(tmp_path):
+    with running() as processes:
+        board = Board(processes, tmp_path, ())
+        for switch, told in (
+            ("down", {"part": "node"}),
+            ("cut", {"part": "node"}),
+            ("fail", {"endpoint": "sign", "answer": "504"}),
+            ("demo-users", {}),
+        ):
+            with pytest.raises(UsageError, match="there is no node here"):
+                board(switch, **told)
+
+
 def test_who_crashes_is_started_again_under_the_same_conditions(board):
     revival = Revival(board.processes, board.programs[:2])
     board("clock", seconds=7)

@@ -414,6 +414,9 @@ def test_over_sockets_the_bytes_stream_too():
 def test_no_such_forwarding():
     with pytest.raises(UsageError, match="unknown forwarding 'streem'; did you mean stream"):
         GatewayOptions(forwarding="streem")
+    for options in ({"making_limit": -1}, {"making_queue": 1.5}, {"making_wait_s": -0.1}):
+        with pytest.raises(UsageError, match=next(iter(options))):
+            GatewayOptions(**options)
 
 
 @pytest.mark.parametrize("given", [None, "store", "stream"])

@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from mpcsim.cli import main
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import UsageError
 from mpcsim.service.gateway.registry import Registry
@@ -268,6 +269,28 @@ def test_the_present_store_alone_says_of_which_deployment_it_is(made, data, tmp_
     with pytest.raises(UsageError, match="is of another deployment"):
         put_back(data, "operator", tmp_path / "file", now)
     put_back(data, "operator", made[0] / "operator", now)
+
+
+def test_on_the_command_line(made, data, tmp_path, capsys):
+    file, at = tmp_path / "operator.backup", ["--data", str(data)]
+    assert main(["backup", "--part", "operator", str(file), *at]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"{file}: the operator's store as of 20")
+    assert said.endswith("; keep it as secret as that\n")
+    assert main(["restore", "--part", "operator", str(file), *at]) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("the operator's store is that of 20")
+    assert second.endswith(": delete it once all is well, it holds secrets")
+    assert third == "each key is served again once the institution has been heard about it"
+    gateway = made[0] / "gateway"
+    assert main(["restore", "--part", "gateway", str(gateway), *at]) == 0
+    assert "institution" not in capsys.readouterr().out
+    for arguments, text in (
+        (["operator", str(gateway)], f"{gateway} is a backup of the gateway's store, "),
+        (["gateway", str(gateway), "--other-restored-too"], "--other-restored-too is "),
+    ):
+        assert main(["restore", "--part", *arguments, *at]) == 2
+        assert capsys.readouterr().err.startswith(f"mpcsim restore: error: {text}")
 
 
 def test_a_service_that_runs_is_left_alone(made, data):

@@ -148,3 +148,28 @@ def test_more_exchanges_than_there_is_room_for(http, expected_ms):
         assert network.now_ms() - began <= expected_ms + 1
 
     virtual.run(work())
+
+
+@pytest.mark.parametrize("http", ["1.1", "2"])
+def test_a_body_in_many_pieces_arrives_as_far_as_it_is_sent(http):
+    pieces = [bytes([k]) for k in range(200)]
+
+    async def work():
+        network = SimulatedNetwork(Network.star(50).with_connection(http=http))
+
+        async def body(*, breaks=False):
+            for piece in pieces:
+                yield piece
+            if breaks:
+                raise EOFError
+
+        with closing(network.exchange(CLIENT, GATEWAY)) as exchange:
+            for carried in (exchange.going(body()), exchange.coming(body())):
+                assert b"".join([piece async for piece in carried]) == b"".join(pieces)
+        heard = []
+        with closing(network.exchange(CLIENT, GATEWAY)) as exchange, pytest.raises(EOFError):
+            async for piece in exchange.going(body(breaks=True)):
+                heard.append(piece)
+        assert b"".join(heard) == b"".join(pieces)
+
+    virtual.run(work())

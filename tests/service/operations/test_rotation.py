@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcsim.cli import main
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
@@ -267,6 +268,45 @@ def test_a_change_of_a_link_that_is_interrupted(folder, made, written_ones):
     with Service(folder) as service:
         service.sign(made[1])
     data_folder.prepare(folder, RNG)
+
+
+def test_a_change_of_a_link_that_cannot_be(tmp_path):
+    with pytest.raises(UsageError, match="is missing: both ends"):
+        rotation.rotate_link(tmp_path, OPERATOR, RNG)
+    data_folder.prepare(tmp_path, RNG)
+    for grace_s in (-1, 1e99):
+        with pytest.raises(UsageError, match=r"0 to 604800 \(a week\)"):
+            rotation.rotate_link(tmp_path, OPERATOR, RNG, grace_s=grace_s)
+    whole = ends(tmp_path, OPERATOR)
+    for stranger in (LinkSecret.fresh(RNG), LinkSecret.fresh(RNG, whole[0].deployment)):
+        data_folder.write_link(tmp_path, REGISTRY, OPERATOR, stranger)
+        with pytest.raises(UsageError, match="do not fit"):
+            rotation.rotate_link(tmp_path, OPERATOR, RNG)
+    assert ends(tmp_path, OPERATOR)[1] == whole[1]
+
+
+def test_on_the_command_line(folder, capsys):
+    def rotate(*words):
+        status = main(["rotate", *words, "--data", str(folder)])
+        said = capsys.readouterr()
+        return status, said.out + said.err
+
+    old = ends(folder, OPERATOR)[0].keys.key
+    for words, says in [
+        (["token-key"], "the last until 20"),
+        (["token-key", "--now"], "Tokens are signed with a new key from now on."),
+        (["link", "operator", "--grace", "60"], "until 20"),
+    ]:
+        status, said = rotate(*words)
+        assert (status, says in said) == (0, True), said
+    assert ends(folder, OPERATOR)[0].keys.key != old
+    store = store_file(folder, "institution")
+    alter_store(store, "DELETE FROM secrets WHERE name = 'seal_key'")
+    status, said = rotate("seal-key", "institution", "--lost")
+    assert (status, "1 share: the key of each has to be recovered" in said) == (0, True), said
+    alter_store(store, "DELETE FROM secrets WHERE name IN ('seal_key', 'identity')")
+    status, said = rotate("seal-key", "institution", "--lost")
+    assert (status, "put back a backup" in said) == (2, True), said
 
 
 def test_the_file_of_a_link():

@@ -283,6 +283,23 @@ def test_what_is_asked_for_is_not_there(tmp_path, name, said):
     assert str(error.value).startswith(said.format(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "there are no log files (*.jsonl)"),
+        (["--perfetto", "x"], "--perfetto: of which call?"),
+        (["order-1", "--follow"], "--errors and --follow are for lists"),
+        (["--folder", "nowhere"], "nowhere: No such file or directory"),
+    ],
+)
+def test_commands_that_make_no_sense(tmp_path, arguments, said, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    folder = [] if "--folder" in arguments else ["--folder", "empty"]
+    assert main(["logs", *arguments, *folder]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_the_beginning_of_an_id_will_do_and_a_whole_one_comes_first(tmp_path):
     written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
     assert {each.request_id for each in about([tmp_path], "order-1").lines} == {"order-1"}

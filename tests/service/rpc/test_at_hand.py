@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from mpcsim.service.storage import database
 from mpcsim.service.storage.database import Database
 
 SCHEMA = "CREATE TABLE IF NOT EXISTS things (name TEXT)"
@@ -91,3 +92,13 @@ def test_nothing_is_kept_of_what_failed_and_none_is_an_answer(opened):
         opened.at_hand("count", fail)
     assert opened.at_hand("count", lambda: None) is None
     assert opened.at_hand("count", fail) is None
+
+
+def test_only_so_much_is_kept(opened, monkeypatch):
+    monkeypatch.setattr(database, "AT_HAND", 2)
+    read = []
+    for name in "abca":
+        opened.at_hand(name, lambda name=name: read.append(name))
+    assert read == list("abca")  # c took the places of a and b
+    opened.at_hand("c", lambda: read.append("again"))
+    assert "again" not in read

@@ -139,3 +139,29 @@ def test_records_with_whose_they_are_and_requests_only_once(tmp_path, opened):
     (line,) = written(file.path)
     assert (line["role"], line["level"], line["event"]) == ("gateway", "WARNING", "first")
     assert "request_id" not in line
+
+
+def test_a_folder_that_is_removed_is_made_again_and_one_that_is_none_is_said_once(
+    tmp_path, opened, caplog
+):
+    folder = tmp_path / "logs"
+    folder.write_text("no folder")
+    file = opened(folder, "node")
+    assert file.path is None
+    for _ in range(3):
+        file.put("{}")
+        file.flush()
+    (said,) = caplog.messages
+    assert said.startswith(f"log files in {folder}: Not a directory; what cannot be written")
+    folder.unlink()
+    file.put('{"a":1}')
+    file.flush()
+    missing, line = written(folder / "node.jsonl")
+    assert missing["event"].startswith("up to 3 lines before this one are missing")
+    assert line == {"a": 1}
+    for path in [*folder.iterdir()]:
+        path.unlink()
+    folder.rmdir()
+    file.put('{"b":1}')
+    file.flush()
+    assert written(folder / "node.jsonl") == [{"b": 1}]

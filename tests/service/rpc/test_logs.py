@@ -56,3 +56,11 @@ def test_the_format_comes_from_the_environment():
     assert isinstance(formatter(read(LogSettings, {"LOG_FORMAT": "JSON"}).log_format), JsonLines)
     with pytest.raises(UsageError, match="LOG_FORMAT must be text or json"):
         read(LogSettings, {"LOG_FORMAT": "xml"})
+
+
+def test_a_request_in_a_line_for_people():
+    """As `RequestLog` writes it: what callers choose is short, and moves no cursor."""
+    known = {"method": "GET", "path": "/a\x1b[2J", "status": 500, "latency_ms": 1.26}
+    named = {"request_id": "order-7-of-today", "user_id": "id-of-alice"}
+    said = TextLines().format(record("request", fields=known | named | {"error": "E", "why": "x"}))
+    assert said.endswith(r"[order-7-…]: GET /a\x1b[2J 500 in 1.3 ms, user id-of-al…: E: x"), said

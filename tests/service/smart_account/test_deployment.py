@@ -71,6 +71,13 @@ def test_a_transaction_that_reverts_is_refused(embedded):
         embedded.service.bundler.execute(entry_point, b"\x12\x34\x56\x78", gas=100_000)
 
 
+def test_missing_contracts_are_explained(tmp_path, monkeypatch):
+    monkeypatch.setattr(contracts, "INSTALLED", tmp_path)
+    monkeypatch.setattr(contracts, "artifact", contracts.artifact.__wrapped__)
+    with pytest.raises(UsageError, match=r"python -m mpcsim\.service\.smart_account\.install"):
+        contracts.artifact("EntryPoint")
+
+
 def test_another_version_is_not_taken_for_the_entry_point(monkeypatch):
     monkeypatch.setattr(contracts, "entry_point", lambda: contracts.artifact("SenderCreator"))
     key = setup.account(SeededRng("bundler").bytes(32))

@@ -106,6 +106,14 @@ def test_each_malformed_field_is_named(name):
             UserOperation.from_request({**BODY, name: value}, signed=False)
 
 
+@pytest.mark.parametrize("name", ["init_code", "paymaster_and_data"])
+def test_a_contract_and_its_data_are_an_address_at_least(name):
+    for length in (1, 19):
+        with pytest.raises(BadRequest, match=rf"^{name}: neither 0x nor an address"):
+            fields.FIELDS[name].parse(name, "0x" + "11" * length)
+    assert [len(fields.FIELDS[name].parse(name, "0x" + "11" * n)) for n in (0, 20)] == [0, 20]
+
+
 def test_unknown_fields_are_named():
     with pytest.raises(BadRequest, match=r"^gas: unknown field$"):
         UserOperation.from_request({**BODY, "gas": 1}, signed=False)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from unittest.mock import Mock
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from mpcsim.service.smart_account.api.http import (
     AT_A_TIME_OF_USER,
     MAX_BODY_BYTES,
     REQUESTS_OF_USER,
+    RETRY_AFTER_S,
     TooManyRequests,
     UserPlaces,
     routes,
@@ -20,7 +22,7 @@ from mpcsim.service.smart_account.api.http import (
 from mpcsim.service.smart_account.client import client as clients
 from mpcsim.service.smart_account.client.client import HttpTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
-from mpcsim.service.smart_account.errors import ChainUnavailable
+from mpcsim.service.smart_account.errors import BudgetSpent, ChainUnavailable
 from tests.node.harness import PLACES, running
 
 SOMEBODY = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -160,14 +162,21 @@ def test_what_the_entry_point_refuses_is_a_422_with_its_code(http, owner):
     assert http.post(Endpoint.SEND.path, json=body).status_code == 409
 
 
-def test_a_chain_that_does_not_answer_is_a_502(embedded, http, monkeypatch):
-    def silent(*_, **__):
-        raise ChainUnavailable("the chain's node did not answer eth_call: ConnectError")
-
-    monkeypatch.setattr(embedded.service, "owner_account", silent)
+@pytest.mark.parametrize(
+    ("refused", "status", "wait_s"),
+    [
+        (ChainUnavailable("the chain's node did not answer: \ud800"), 502, "5"),
+        (BudgetSpent("the day's budget is spent", 77), 429, "77"),
+        (TooManyRequests("too many"), 429, f"{RETRY_AFTER_S}"),
+    ],
+)
+def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status, wait_s):
+    """A lone surrogate in the chain's words does not keep them from being answered."""
+    monkeypatch.setattr(embedded.service, "owner_account", Mock(side_effect=refused))
     reply = http.get(f"/core/evm/v2/erc4337/{SOMEBODY}/info")
-    assert reply.status_code == 502
-    assert reply.json() == {"error": "the chain's node did not answer eth_call: ConnectError"}
+    assert reply.status_code == status
+    assert reply.json() == {"error": str(refused).replace("\ud800", "\\ud800")}
+    assert reply.headers["Retry-After"] == wait_s
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+from eth_abi import encode
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
 
@@ -378,6 +379,11 @@ def test_a_bundle_pays_no_more_a_unit_of_gas_than_the_operation(embedded, owner,
     ask(embedded, Endpoint.SEND, **flow._body())
     paid = TypedTransaction.from_bytes(HexBytes(sent[0])).as_dict()
     assert (paid["maxFeePerGas"], paid["maxPriorityFeePerGas"]) == offered
+
+
+def test_a_reason_that_is_no_text_is_shown_in_hex():
+    said = bytes.fromhex("08c379a0") + encode(("bytes",), (b"\xff\xfe",))
+    assert contracts.account().abi.reason(said) == f"reverted with 0x{said.hex()}"
 
 
 # --- several at a time ---------------------------------------------------------------------------

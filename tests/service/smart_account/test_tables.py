@@ -2,8 +2,10 @@
 
 import pytest
 
+from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.client import tables
-from mpcsim.service.smart_account.client.tables import Balance, ether
+from mpcsim.service.smart_account.client.tables import Balance, View, ether
+from mpcsim.service.smart_account.operation.fields import SIGNED
 
 ETHER = 10**18
 
@@ -29,6 +31,40 @@ def rows(view):
 )
 def test_ether_shows_every_digit_that_counts(wei, text):
     assert ether(wei) == text
+
+
+def test_a_view_shows_itself_and_a_long_text_keeps_its_ends():
+    view = View(("a", "b"), [("1", "<2>")], frozenset({"a"}))
+    assert repr(view) == "a  b\n1  <2>"
+    assert "&lt;2&gt;" in view._repr_html_()
+    assert [tables.brief(text, 9) for text in ("0x1234567", "0x12345678")] == [
+        "0x1234567",
+        "0x123...5678",
+    ]
+
+
+def test_fields_and_who_supplied_them(embedded, owner):
+    flow = embedded.client.begin(owner.address, to=embedded.stranger(), sponsored=True)
+    assert tables.fields_view(flow).rows == []
+    embedded.client.step(flow, owner.sign)
+    assert list(rows(tables.fields_view(flow))) == ["sender", "nonce", "init_code"]
+    embedded.client.run(flow, owner.sign)
+    found = rows(tables.fields_view(flow))
+    assert set(found) == {*SIGNED, "signature"}
+    assert found["sender"] == (flow.operation.sender, "", "info query")
+    assert found["paymaster_and_data"][1:] == ("149 bytes", "paymaster sponsor query")
+    assert found["signature"][1:] == ("65 bytes", "the owner")
+
+
+def test_events_name_contracts_and_addresses(embedded, owner):
+    account, friend = embedded.account(owner), embedded.stranger()
+    embedded.mint(account, 5)
+    call = contracts.token().abi.call("transfer", friend, 5)
+    flow = embedded.run(owner, to=embedded.token, data=call, sponsored=True)
+    names = {account: "account", friend: "friend", embedded.token: "token"}
+    found = tables.events_view(flow, names).rows
+    assert ("token", "Transfer", "account, friend, 5") in found
+    assert found[-1][:2] == (flow.entry_point, "UserOperationEvent")
 
 
 def test_balances_are_the_chains(embedded, owner):

@@ -334,3 +334,11 @@ def test_text_and_html(name: str) -> None:
         assert html.count("<table") == html.count("</table>") >= 2
         assert html.count("<div") == html.count("</div>")
     assert pickle.loads(pickle.dumps(found.summary())) == found.summary()
+
+
+def test_critical_path_as_a_frame() -> None:
+    path = critical_path(trace("key generation"))
+    frame = path.to_frame()
+    assert len(frame) == len(path.segments)
+    parts = frame[[f"{part}_ms" for part in PARTS]].sum().sum()
+    assert parts == pytest.approx(path.total_ms, abs=1e-6)
