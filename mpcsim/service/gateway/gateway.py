@@ -84,7 +84,7 @@ class Gateway:
         """
         self.registry = registry
         self.links = links
-        self.sessions = sessions = parts.sessions
+        self.sessions = parts.sessions
         self.activation = parts.activation
         self.suspensions = parts.suspensions
         self.meeting = parts.meeting
