@@ -29,10 +29,10 @@ from node.api.auth import Authenticator
 from node.api.docs import TITLE, openapi_document
 from node.api.protected import error_answer
 from node.errors import NotConfigured
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.process import logs
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 
 
 class NodeApp(FastAPI):

@@ -71,9 +71,9 @@ from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from node.app import create_app
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 
 __all__ = ["LocalService", "Settings", "create_app"]
 

@@ -17,7 +17,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenVerifier, UnknownSigningKey, bearer
 from node.errors import ApiError, Unauthorized, Upstream
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.signing.sessions import Caller
 
 AUDIENCE: Final = "node"

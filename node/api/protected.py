@@ -28,11 +28,11 @@ from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
 from mpcsim.strict_json import MOST_VALUES, Unwanted
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
-from node.keys.wallet import Wallet
 from node.models import EXPECTED
 from node.process.logs import record_of
 from node.process.timing import Timing
 from node.signing.sessions import Caller
+from node.wallet.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
 """Of a request. The largest that makes sense carries a message of 64 KiB in hex."""

@@ -24,7 +24,7 @@ from mpcsim.service.rpc.wire import Sign, Signing, UseProof, Vault
 from mpcsim.service.vault import ReplyKey, SigningRequest, VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, check_identities
 from node.errors import ApiError
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
 from node.signing.client_party import ClientParty, give_up, leaves_open

@@ -19,7 +19,7 @@ from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.service.rpc.wire import Hello
 from mpcsim.service.web.entries import note
 from node.errors import NotFound, Unauthorized
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
 from node.signing.client_party import AbortHandling, ClientParty, Mail, OnCheat, Post

@@ -18,7 +18,7 @@ from mpcsim.service.rpc.wire import Sign, UseProof
 from mpcsim.service.vault import SigningRequest, VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
 from node.errors import ApiError, BadRequest
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.models import StoredShare
 from node.process.timing import Timing
 from node.signing.client_party import ClientParty, Mail

@@ -31,9 +31,9 @@ SOURCES = (
         "mpcsim/service/gateway/activation", "activation attestations decision suspensions", ".py"
     ),
     "node/checks.py",
-    *_paths("node/gateway", "records trust", ".py"),
+    *_paths("node/gateway_client", "records trust", ".py"),
     *_paths("node/signing", "early presigning sessions signing suspensions vaults", ".py"),
-    "node/keys/wallet.py",
+    "node/wallet/wallet.py",
 )
 """Files and folders whose checks are accounted for."""
 

@@ -11,8 +11,8 @@ from coincurve import PublicKey
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-import node.keys.password_key
-import node.keys.wallet
+import node.wallet.password_key
+import node.wallet.wallet
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.sample_keys import keys
@@ -478,7 +478,7 @@ async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house)
         made.append(bytearray(b"k" * 32))
         return made[0]
 
-    monkeypatch.setattr(node.keys.password_key, "password_key", password_key)
+    monkeypatch.setattr(node.wallet.password_key, "password_key", password_key)
 
     if ending != "well":
         house.transport.hook = on("activate" if ending == "badly" else "exchange", TOO_SLOW)

@@ -33,7 +33,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model.events import Deploys, Dies, Event
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event
 from mpcsim.capacity.model.operations import ANSWERED, ASKED, PRESIGNATURES
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import OPERATIONS

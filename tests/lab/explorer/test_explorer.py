@@ -9,7 +9,7 @@ from nbconvert import HTMLExporter
 from nbformat.v4 import new_code_cell, new_notebook
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.scripts import FILES, STATIC, script, style
+from mpcsim.lab.explorer.browser_files import FILES, STATIC, script, style
 
 LINK = {"a": "client", "b": "gateway"}
 

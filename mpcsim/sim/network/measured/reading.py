@@ -10,22 +10,20 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.measured import (
-    curl,
+from mpcsim.sim.network.measured.programs import (
     fping,
-    har,
     iperf3,
     mahimahi,
-    matrix,
     mtr,
     mtr_text,
     other_programs,
-    pairs,
     ping,
     syn,
     windows_ping,
 )
 from mpcsim.sim.network.measured.series import Series
+from mpcsim.sim.network.measured.tables import matrix, pairs
+from mpcsim.sim.network.measured.web import curl, har
 
 __all__ = ["FORMATS", "Reading", "read"]
 

@@ -63,8 +63,7 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.gateway.gateway_client import GatewayClient
-from node.keys.password_key import PasswordKey
+from node.gateway_client.client import GatewayClient
 from node.models import (
     Curve,
     KeyShareRecord,
@@ -86,6 +85,7 @@ from node.signing.sessions import Caller, Nodes, Sessions, identities, seal_keys
 from node.signing.signing import Signer
 from node.signing.suspensions import Suspensions
 from node.signing.vaults import Vaults
+from node.wallet.password_key import PasswordKey
 
 R = TypeVar("R")
 

@@ -24,8 +24,9 @@ from statistics import fmean
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured import iperf3_stream, located
+from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.located import Node
+from mpcsim.sim.network.measured.programs import iperf3_stream
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 MSS: Final = 1448

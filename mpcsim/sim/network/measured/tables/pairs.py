@@ -16,9 +16,6 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.columns import UNITS, Column
-from mpcsim.sim.network.measured import tables
-from mpcsim.sim.network.measured.cells import Number, decimal_of, is_lost, number
-from mpcsim.sim.network.measured.layout import Layout, Statistics, choose
 from mpcsim.sim.network.measured.series import (
     CLIENT_SITE,
     GATEWAY_SITE,
@@ -28,7 +25,10 @@ from mpcsim.sim.network.measured.series import (
     Series,
     Summary,
 )
-from mpcsim.sim.network.measured.tables import Row, Table
+from mpcsim.sim.network.measured.tables import tables
+from mpcsim.sim.network.measured.tables.cells import Number, decimal_of, is_lost, number
+from mpcsim.sim.network.measured.tables.layout import Layout, Statistics, choose
+from mpcsim.sim.network.measured.tables.tables import Row, Table
 from mpcsim.sim.rich_display import counted
 
 FORMAT: Final = "{} of round trips"

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from mpcsim.sim.network.measured.probe_runs import ProbeRuns, Reply, Run
+from mpcsim.sim.network.measured.programs.probe_runs import ProbeRuns, Reply, Run
 from mpcsim.sim.network.measured.series import Probe, Series, Summary
 from mpcsim.sim.rich_display import counted
 

@@ -20,10 +20,8 @@ from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured import har_writers, located
-from mpcsim.sim.network.measured.har_writers import Connects
+from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.located import Node
-from mpcsim.sim.network.measured.phases import Phases
 from mpcsim.sim.network.measured.series import (
     CLIENT_SITE,
     SYN_TIMEOUT_MS,
@@ -32,6 +30,9 @@ from mpcsim.sim.network.measured.series import (
     Series,
     in_lines,
 )
+from mpcsim.sim.network.measured.web import har_writers
+from mpcsim.sim.network.measured.web.har_writers import Connects
+from mpcsim.sim.network.measured.web.phases import Phases
 from mpcsim.sim.rich_display import counted
 
 _DURATION: Final = re.compile(r";\s*dur=([\d.]+)")

@@ -20,10 +20,10 @@ from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.columns import UNITS, Column
-from mpcsim.sim.network.measured import tables
-from mpcsim.sim.network.measured.cells import decimal_of, number
 from mpcsim.sim.network.measured.series import Draft, Probe, Series
-from mpcsim.sim.network.measured.tables import Row
+from mpcsim.sim.network.measured.tables import tables
+from mpcsim.sim.network.measured.tables.cells import decimal_of, number
+from mpcsim.sim.network.measured.tables.tables import Row
 
 FORMAT: Final = "matrix of regions"
 ONE_WAY: Final = ", one way"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.located import Node
-from mpcsim.sim.network.measured.mtr_hops import Hop, Report, series_of
+from mpcsim.sim.network.measured.programs.mtr_hops import Hop, Report, series_of
 from mpcsim.sim.network.measured.series import Series
 
 

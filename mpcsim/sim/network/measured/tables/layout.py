@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.columns import ROUND_TRIP, UNITS, WORDS, Column
-from mpcsim.sim.network.measured.cells import is_lost, number
-from mpcsim.sim.network.measured.tables import Row, Table
+from mpcsim.sim.network.measured.tables.cells import is_lost, number
+from mpcsim.sim.network.measured.tables.tables import Row, Table
 
 _FROM: Final = {"from", "source", "src", "a", "client", "origin", "vantage", "probe"}
 _TO: Final = {"to", "target", "destination", "dest", "dst", "b", "server", "peer", "remote"}

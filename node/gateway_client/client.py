@@ -47,8 +47,8 @@ from node.errors import (
     Upstream,
     UpstreamTimeout,
 )
-from node.gateway.records import Records, UnsignedRecord
-from node.gateway.trust import Trust
+from node.gateway_client.records import Records, UnsignedRecord
+from node.gateway_client.trust import Trust
 from node.models import (
     Body,
     KeyToken,

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from mpcsim.sim.network.measured import located
 from mpcsim.sim.network.measured.located import Node
-from mpcsim.sim.network.measured.phases import Phases
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
+from mpcsim.sim.network.measured.web.phases import Phases
 
 NAMES: Final = (
     "time_namelookup",

@@ -30,7 +30,7 @@ from itertools import groupby
 from typing import Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.measured.mtr_hops import Hop, Report, Wrong, series_of
+from mpcsim.sim.network.measured.programs.mtr_hops import Hop, Report, Wrong, series_of
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 _HEAD: Final = re.compile(r"HOST: (?P<me>.*?)\s+(?P<names>(?:\S+\s+)*Loss%(?:\s+\S+)*)\s*$")
