@@ -92,7 +92,7 @@ async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour
 ) -> None:
     """A gateway can keep from an MPC node that what it has voted for is in force."""
     record = await house.generate("ed25519")
-    store = house.gateway.links[INSTITUTION].node._store
+    store = house.gateway.links[INSTITUTION].node.store
     known = store.find(record.key_id)
     store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
     store.vote("new", lambda share, head: b"a vote")
