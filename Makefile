@@ -72,7 +72,8 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml $(CONTRACTS)
 	@touch $@
 
 # Compiled code is kept under a digest of these sources: no test, and no first use, waits for it.
-COMPILED := $(wildcard mpcsim/sim/network/tcp/*.py mpcsim/sim/replay/*.py mpcsim/capacity/kernel/*.py)
+COMPILED := $(wildcard $(foreach folder,mpcsim/sim/network/tcp mpcsim/sim/replay mpcsim/capacity/kernel,\
+    $(folder)/*.py $(folder)/*/*.py))
 $(VENV)/.compiled: $(VENV)/.installed $(COMPILED)
 	@echo "[4/4] simulator and capacity model, compiled (a minute and a half)"
 	@$(BIN)/python -m mpcsim.capacity.precompile

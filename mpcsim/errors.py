@@ -46,7 +46,9 @@ def check_type(argument: str, value: object, kind: type) -> None:
     Raises:
         UsageError: it is of another; the value, which may be secret, is not shown.
     """
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if type(value) is kind:  # as a rule; every call counts
+        return
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise UsageError(f"{argument}: expected {kind.__name__}, not {type(value).__name__}")
 
 

@@ -48,11 +48,12 @@ def party_ids(ids: Iterable[int], argument: str = "parties") -> tuple[PartyId, .
         UsageError: an identifier is no number or out of range (0 would be the secret itself),
             appears twice, or there are too many.
     """
-    if isinstance(ids, bytes | bytearray) or not isinstance(ids, Iterable):
+    if type(ids) in (bytes, bytearray) or not hasattr(ids, "__iter__"):
         raise UsageError(f"{argument}: expected identifiers, not {type(ids).__name__}")
-    found = list(ids)
-    for i in found:
-        check_type(argument, i, int)
+    found = [*ids]
+    if {*map(type, found)} != {int}:
+        for i in found:
+            check_type(argument, i, int)
     found.sort()
     for i in found:
         if not 1 <= i <= 0xFFFF:

@@ -20,19 +20,19 @@ from mpcsim.service.process.lifetime import end_after
 from mpcsim.service.web import meter
 from mpcsim.service.web.api_page import page_routes
 from mpcsim.service.web.entries import Book, Log
-from mpcsim.service.web.places import SHARE, UserPlaces
 from mpcsim.service.web.request_ids import RequestIds
 from mpcsim.service.web.transport import HttpTransport, Limits, Reply, Transport
+from mpcsim.service.web.user_limits import SHARE, UserPlaces
 from mpcsim.version import __version__
 from node.api import routes
 from node.api.auth import Authenticator
 from node.api.docs import TITLE, openapi_document
 from node.api.protected import error_answer
 from node.errors import NotConfigured
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.process import logs
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 
 
 class NodeApp(FastAPI):

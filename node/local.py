@@ -71,9 +71,9 @@ from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
 from node.app import create_app
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 
 __all__ = ["LocalService", "Settings", "create_app"]
 
@@ -117,7 +117,6 @@ class LocalService:
         faults: Iterable[Fault] = (),
         *,
         clock: Literal["virtual", "real"] = "virtual",
-        seed: int = 0,
         cpu_factor: float = 0.0,
         secrets_seed: str | None = None,
         folder: Path | str | None = None,
@@ -135,7 +134,6 @@ class LocalService:
                 its connections anew, from the node to the gateway and from there to the MPC nodes.
             faults: what goes wrong on them.
             clock: ``virtual``, or ``real``: then every call takes as long as it takes.
-            seed: of latencies, losses and random faults.
             cpu_factor: virtual seconds for each second of CPU time: 0, 1 for this machine, 2 for
                 one half as fast. All of node, gateway and MPC nodes share one core, except for
                 what they compute in threads (Argon2id, key generation).
@@ -145,8 +143,9 @@ class LocalService:
             cost: of Argon2id, for new vaults.
             settings: of the node.
             nodes: REST nodes behind which the gateway is; ``answer`` says which one is asked.
-            options: further ones of ``mpcsim.service.operations.GatewayOptions``: ``queue``,
-                ``token_lifetime_s``, ``link_timeout_s``, ``listener``, ``log``.
+            options: further ones of ``mpcsim.service.operations.GatewayOptions``: ``seed`` of
+                latencies, losses and random faults, ``queue``, ``token_lifetime_s``,
+                ``link_timeout_s``, ``listener``, ``log``.
 
         Raises:
             UsageError: options that are impossible or do not go together; a share holder has no
@@ -172,7 +171,7 @@ class LocalService:
             secrets_seed,
             folder,
             nodes,
-            GatewayOptions(network=network, faults=faults, seed=seed, **options),
+            GatewayOptions(network=network, faults=faults, **options),
         )
         try:
             self._thread.run(opening)

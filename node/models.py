@@ -17,11 +17,10 @@ from pydantic_core import PydanticCustomError
 
 from mpcsim.crypto.bip32 import MAX_STEPS, Path, check_curve, parse_path
 from mpcsim.errors import UsageError
+from mpcsim.service.precis import MAX_PASSWORD_CHARS, MOST_SPELT, enforce_password
 from mpcsim.service.rpc.wire import MAX_MESSAGE_BYTES
 from mpcsim.service.web import idempotency
 
-MAX_PASSWORD: Final = 256
-"""Characters."""
 MAX_ENCRYPTED_SHARE: Final = 1 << 16
 """Characters; a secp256k1 share with its multiplication state takes about 17,000."""
 MAX_SECRET_STORE: Final = 1 << 12
@@ -44,7 +43,7 @@ PUBLIC_KEY_PATTERN: Final = r"^0x([0-9a-f]{64}|[0-9a-f]{66})$"
 _IDENTIFIER = "64 lower-case hex digits"
 _BASE64URL = "URL-safe base64 without padding, at most {} characters"
 EXPECTED: Final[Mapping[str, str]] = {
-    "password": f"a string of 1 to {MAX_PASSWORD} characters",
+    "password": f"1 to {MAX_PASSWORD_CHARS} characters that RFC 8265 (OpaqueString) allows",
     "key_id": _IDENTIFIER,
     "id": _IDENTIFIER,
     "encrypted_share": _BASE64URL.format(MAX_ENCRYPTED_SHARE),
@@ -73,6 +72,15 @@ EXAMPLE_SIGNATURE: Final = (
     "0e77567d843672786109824c898e4a0d07f13fe1c429801f5199689ba0e456811c"
 )
 
+
+def _enforce_password(text: str) -> str:
+    """Return the password in its one spelling; what is wrong with it, ``EXPECTED`` says."""
+    try:
+        return enforce_password(text)
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
 Curve = Annotated[
     Literal["secp256k1", "ed25519"],
     Field(description="Curve of the key.", examples=["secp256k1"]),
@@ -91,11 +99,14 @@ Password = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=MAX_PASSWORD,
+        max_length=MOST_SPELT * MAX_PASSWORD_CHARS,
         repr=False,
-        description="The user's password. It encrypts the key share and is stored nowhere.",
+        description="The user's password, by RFC 8265, profile OpaqueString: in NFC, every space a "
+        f"plain one, it has 1 to {MAX_PASSWORD_CHARS} characters, none of them a control character."
+        " It encrypts the key share and is stored nowhere.",
         examples=["correct horse battery staple"],
     ),
+    AfterValidator(_enforce_password),
 ]
 KeyId = Annotated[
     str,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
@@ -85,6 +85,24 @@ class ResearchDefinition(Definition[Any, Any]):
     switched_off: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Shape:
+    """Differences of a build's definitions from the product's."""
+
+    wire: Callable[[WireContext], WireContext] | None = None
+    """How messages are decoded instead."""
+    setup_check: bool = True
+    """Whether set-ups are checked before a session begins."""
+    sealing: bool = True
+    """Whether messages are sealed end to end."""
+    number: int | None = None
+    """One protocol number for all protocols."""
+    rounds: Callable[[Round], Round] | None = None
+    """Changes every round (applied last)."""
+    definitions: Mapping[str, Definition[Any, Any]] = field(default_factory=dict)
+    """Protocols of another shape, by the name of the one they stand in for."""
+
+
 class ResearchBuild(Build):
     """A private copy of the protocols, with some checks off. See the module's text."""
 
@@ -93,12 +111,7 @@ class ResearchBuild(Build):
         *,
         without: Collection[Reason] = (),
         replacing: Mapping[Any, Any] | None = None,
-        wire: Callable[[WireContext], WireContext] | None = None,
-        setup_check: bool = True,
-        sealing: bool = True,
-        number: int | None = None,
-        rounds: Callable[[Round], Round] | None = None,
-        definitions: Mapping[str, Definition[Any, Any]] | None = None,
+        shape: Shape | None = None,
         party: type[Party[Any, Any]] = Party,
         neglecting: Collection[str] = (),
         others: Collection[Definition[Any, Any]] = (),
@@ -108,12 +121,7 @@ class ResearchBuild(Build):
         Args:
             without: reasons for which ``check`` no longer aborts.
             replacing: product functions (or classes) and what stands in for them.
-            wire: how messages are decoded instead.
-            setup_check: whether set-ups are checked before a session begins.
-            sealing: whether messages are sealed end to end.
-            number: one protocol number for all protocols.
-            rounds: changes every round (applied last).
-            definitions: protocols of another shape, by the name of the one they stand in for.
+            shape: how the protocols' definitions are otherwise.
             party: class of the honest parties.
             neglecting: duties of the driver that it does not do; see ``heeds``.
             others: protocols from elsewhere, to be copied as well: all functions in the packages
@@ -123,21 +131,19 @@ class ResearchBuild(Build):
             UsageError: nothing copied refers to something to be replaced.
         """
         self._replaced = dict(replacing or {})
-        self._wire = wire
-        self._setup_check, self._sealing, self._number = setup_check, sealing, number
-        self._rounds = rounds or (lambda round_: round_)
-        self._definitions = dict(definitions or {})
+        self._shape = shape = shape or Shape()
+        self._rounds = shape.rounds or (lambda round_: round_)
         self._party = party
         self._neglected = frozenset(neglecting)
         self.switched_off = tuple(
             [reason.name for reason in without]
             + [f"{original.__name__} as it is" for original in self._replaced]
-            + ["strict decoding"] * (wire is not None)
-            + ["set-up check"] * (not setup_check)
-            + ["sealing"] * (not sealing)
-            + ["protocol numbers"] * (number is not None)
-            + [f"the shape of {name}" for name in self._definitions]
-            + [text for text in [getattr(rounds, "__doc__", None)] if text]
+            + ["strict decoding"] * (shape.wire is not None)
+            + ["set-up check"] * (not shape.setup_check)
+            + ["sealing"] * (not shape.sealing)
+            + ["protocol numbers"] * (shape.number is not None)
+            + [f"the shape of {name}" for name in shape.definitions]
+            + [text for text in [getattr(shape.rounds, "__doc__", None)] if text]
             + [f"{Party.__name__} as it is"] * (party is not Party)
             + list(neglecting)
         )
@@ -162,25 +168,26 @@ class ResearchBuild(Build):
         """
         if any(run.__module__ not in self._spaces for run in _runs(of)):
             raise UsageError(f"{of.name} is not copied, all its checks are on: name it in others")
-        shape = self._definitions.get(of.name, of)
+        own = self._shape
+        shape = own.definitions.get(of.name, of)
         sends = [
-            tuple(replace(s, sealed=s.sealed and self._sealing) for s in round_.sends)
+            tuple(replace(s, sealed=s.sealed and own.sealing) for s in round_.sends)
             for round_ in shape.rounds
         ]
         rounds = [
             self._rounds(replace(round_, run=self._run(round_), sends=sent))
             for round_, sent in zip(shape.rounds, sends, strict=True)
         ]
-        wire = self._wire
+        wire = own.wire
         return ResearchDefinition(
             name=f"{of.name} [RESEARCH: without {', '.join(self.switched_off)}]",
-            number=of.number if self._number is None else self._number,
+            number=of.number if own.number is None else own.number,
             rounds=tuple(rounds),
             setup=shape.setup,
             roles=shape.roles,
             wire=shape.wire if wire is None else lambda setup: wire(shape.wire(setup)),
-            pair_secrets=shape.pair_secrets if self._sealing else lambda setup: {},
-            check=shape.check if self._setup_check else lambda setup, me: None,
+            pair_secrets=shape.pair_secrets if own.sealing else lambda setup: {},
+            check=shape.check if own.setup_check else lambda setup, me: None,
             hedge=shape.hedge,
             adapt=shape.adapt,
             largest=shape.largest,

@@ -102,7 +102,7 @@ def _measured(
     """Figures of a node in front of a gateway, the last of the programs."""
     with running() as processes:
         served = start(processes, programs, folder)
-        tokens = [served.token(f"user {n}") for n in range(keys)]
+        tokens = [served.token(f"user-{n}") for n in range(keys)]
         load = _Load(served, runs)
         return asyncio.run(load.measure(tokens, requests, signing_only))
 

@@ -26,7 +26,7 @@ from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import backend, running
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 from mpcsim.service.storage.database import REGISTRY
 
@@ -82,9 +82,9 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
     for service in services:
         # Nobody waits for the disk after each of these changes.
         service._database._writer.execute("PRAGMA synchronous = OFF")
-    identities = {party: store.identity(rng) for party, store in stores.items()}
+    identities = {party: store.keys.identity(rng) for party, store in stores.items()}
     for n in range(count + BROKEN_OFF):
-        user, key_id = registry.sign_up(f"user {n}"), rng.bytes(32)
+        user, key_id = registry.sign_up(f"user-{n}"), rng.bytes(32)
         public = replace(shares[CLIENT].record, epoch=key_id)
         signed = _signed(identities, user.user_id, public)
         for party, store in stores.items():

@@ -23,7 +23,7 @@ from mpcsim.capacity.experiments import (
 )
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity

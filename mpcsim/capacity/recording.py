@@ -65,7 +65,7 @@ def _call(service: LocalService, name: str) -> Callable[[], httpx.Response]:
     path = asks.endpoint
     if verb == "generate":
         numbers = itertools.count()
-        return lambda: service.user(f"user {next(numbers)}").post(path, json=new)
+        return lambda: service.user(f"user-{next(numbers)}").post(path, json=new)
     alice = service.user("alice")
     share = _made(alice.post("/v3/wallet/generate", json=new))
     stored = {each: share[each] for each in ("key_id", "encrypted_share", "secret_store", "curve")}

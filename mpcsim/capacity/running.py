@@ -16,7 +16,7 @@ from mpcsim.capacity.demand import Demand, demand
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.arrivals import Users, drawn
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.events import Reshares
+from mpcsim.capacity.model.incidents import Reshares
 from mpcsim.capacity.model.limits import Limit
 from mpcsim.capacity.model.parts import EXACTNESSES, Exactness, Model
 from mpcsim.capacity.model.workload import OPERATIONS, Workload

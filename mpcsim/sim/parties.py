@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.compute import Compute
-from mpcsim.sim.run.ending import Validate, inner_party
+from mpcsim.sim.run.ending import inner_party
 from mpcsim.sim.run.engine import VirtualRun
-from mpcsim.sim.run.faults import Fault
+from mpcsim.sim.run.session import RunOptions
 from mpcsim.sim.trace import Trace
 
 LONGEST_REAL_S = 60.0
@@ -29,47 +29,38 @@ def run_parties(
     parties: Iterable[Participant[Any]],
     network: Network,
     *,
-    seed: int = 0,
     compute: Compute | None = None,
-    faults: Iterable[Fault] = (),
     deadline_ms: float = math.inf,
-    validate: Validate = lambda results: True,
-    name: str = "",
     clock: Literal["virtual", "real"] = "virtual",
-    contents: bool = False,
+    **options: Unpack[RunOptions],
 ) -> Trace:
     """Run one session of these parties to its end.
 
     Args:
         parties: none of them has started; an ``Adversary`` may be among them. Each needs a site
             in the network (``Network.mesh`` has one for each party).
-        seed: of latencies, losses and random faults. (The parties' randomness is their own.)
         compute: how long computing takes, no time by default; in real time it takes what it takes.
-        faults: what goes wrong on the way (``mpcsim.sim.run.faults``).
         deadline_ms: when the session is stopped, finished or not; a minute by default in real time.
-        validate: judges the results, by party; a run whose results it refuses is INVALID.
-        name: in the trace; by default that of the protocol.
         clock: ``real``: over loopback HTTP, with the network's delays injected.
-        contents: keep what the messages say in the trace: SECRETS.
+        options: ``seed`` of latencies, losses and random faults (the parties' randomness is their
+            own); ``faults``, what goes wrong on the way (``mpcsim.sim.run.faults``); ``draws`` in
+            place of seeded ones; ``validate``, which judges the results, by party, and a run whose
+            results it refuses is INVALID; ``name`` in the trace, by default that of the protocol;
+            ``contents``: keep what the messages say in the trace: SECRETS.
 
     Raises:
         UsageError: no party, one that is there twice or has no site, or a bad time or clock.
     """
     members = tuple(parties)
-    if not name and members:
-        name = inner_party(members[0]).definition.name
-    faults = tuple(faults)
+    if not options.get("name") and members:
+        options["name"] = inner_party(members[0]).definition.name
     if clock == "virtual":
         return VirtualRun(
             members,
             network,
-            seed=seed,
             compute=compute,
-            faults=faults,
             deadline_ms=deadline_ms,
-            validate=validate,
-            name=name,
-            contents=contents,
+            **options,
         ).run()
     if clock != "real":
         raise UsageError(f"clock is {clock!r}: 'virtual' or 'real'")
@@ -79,10 +70,6 @@ def run_parties(
     return real_time(
         members,
         network,
-        seed=seed,
-        faults=faults,
         deadline_s=LONGEST_REAL_S if deadline_ms == math.inf else deadline_ms / 1000,
-        validate=validate,
-        name=name,
-        contents=contents,
+        **options,
     )

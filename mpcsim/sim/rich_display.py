@@ -6,6 +6,7 @@ data, no script, nothing fetched.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -71,14 +72,25 @@ class Table:
 
 def mimebundle(shown: Any) -> dict[str, Any]:
     """What a notebook keeps of an object with a ``widget``: it, for front ends that can run it, and
-    text and HTML for all others."""
+    text and HTML for all others: ``jupyter nbconvert --execute``, for one, would prefer the widget,
+    and a page has no kernel to run it with."""
     bundle: dict[str, Any] = {"text/plain": repr(shown), "text/html": shown._repr_html_()}
+    if not _is_attended():
+        return bundle
     try:
         own = shown.widget._repr_mimebundle_()
     except UsageError:  # nothing is there to run it with
         return bundle
     found = own[0] if isinstance(own, tuple) else own
     return {**(found or {}), **bundle}
+
+
+def _is_attended() -> bool:
+    """Return whether somebody may be at the front end that this kernel works for: those that
+    execute whole notebooks say with each request that nobody answers questions."""
+    shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else {}
+    return bool(parent.get("content", {}).get("allow_stdin", True))
 
 
 def document(title: str, tables: Iterable[Table], *, notes: Iterable[str] = ()) -> str:

@@ -28,8 +28,8 @@ from mpcsim.errors import Aborted, Consequence, UsageError, unknown
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols import dkg, presign, presigned, reshare
 from mpcsim.protocols.engine import Party
+from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.engine.events import Listener, silent
-from mpcsim.protocols.engine.party import AbortNotice
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature

@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 
 from mpcsim.errors import InvalidEncoding
+from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenVerifier, UnknownSigningKey, bearer
-from node.errors import Unauthorized, Upstream
-from node.gateway.gateway_client import GatewayClient
+from node.errors import ApiError, Unauthorized, Upstream
+from node.gateway_client.client import GatewayClient
 from node.signing.sessions import Caller
 
 AUDIENCE: Final = "node"
 MOST_WAITING: Final = 250
-"""Requests that may wait for newer keys, unless somebody says otherwise."""
+"""Requests that may wait for keys, unless somebody says otherwise."""
+TOO_MANY: Final = "too many requests wait for the gateway's keys; try again"
 REFETCH_AFTER_S: Final = 0.25
 """Tokens that name an unknown key make the node ask the gateway for its keys at most this often;
 until then they wait, since the key may be new."""
@@ -33,7 +35,7 @@ class Authenticator:
     Args:
         now: seconds since 1970 UTC, for the tokens' expiry.
         clock: seconds, monotonic.
-        most_waiting: requests that may wait for newer keys at a time. Nobody knows yet who sent
+        most_waiting: requests that may wait for keys at a time. Nobody knows yet who sent
             them, so that they must leave places to those whose tokens are good.
     """
 
@@ -63,11 +65,13 @@ class Authenticator:
 
         Raises:
             Unauthorized: the token is missing, expired, invalid, or not an access token.
-            ApiError: the gateway's keys cannot be had.
+            ApiError: the gateway's keys cannot be had, or too many wait for the first ones.
         """
         try:
             token, asked = bearer(authorization), self._asked
-            verifier = self._verifier or await self._fetch()
+            if (verifier := self._verifier) is None:
+                with self._place(ApiError(503, TOO_MANY, Code.BUSY)):
+                    verifier = await self._fetch()
             try:
                 claims = verifier.verify(token)
             except UnknownSigningKey:
@@ -87,16 +91,26 @@ class Authenticator:
             UnknownSigningKey: the key is not the gateway's, or too many wait already.
             ApiError: the keys cannot be had.
         """
-        if self._waiting >= self._most_waiting:
-            raise UnknownSigningKey
-        self._waiting += 1
-        try:
+        with self._place(UnknownSigningKey()):
             while self._known_as_of <= asked:
                 with suppress(UnknownSigningKey):
                     return (await self._fetch()).verify(token)
+        raise UnknownSigningKey
+
+    @contextmanager
+    def _place(self, full: Exception) -> Iterator[None]:
+        """Wait for keys in the block, as one of so many.
+
+        Args:
+            full: raised if there is no place.
+        """
+        if self._waiting >= self._most_waiting:
+            raise full
+        self._waiting += 1
+        try:
+            yield
         finally:
             self._waiting -= 1
-        raise UnknownSigningKey
 
     async def _fetch(self) -> TokenVerifier:
         """Ask for the keys; requests that come meanwhile wait for the same answer."""

@@ -17,7 +17,7 @@ from mpcsim.service.metrics.readiness import Found, Probe, probe
 from mpcsim.service.metrics.requests import Requests, named
 from node.api import routes
 from node.errors import ApiError, UntrustedNode
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.argon2_queue import Argon2Queue
 
 UNKNOWN: Final = "the gateway does not say"

@@ -24,15 +24,15 @@ from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, of_framework
 from mpcsim.service.web.http import check_coding, media_type
-from mpcsim.service.web.places import TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import TooManyOfUser, UserPlaces
 from mpcsim.strict_json import MOST_VALUES, Unwanted
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
-from node.keys.wallet import Wallet
 from node.models import EXPECTED
 from node.process.logs import record_of
 from node.process.timing import Timing
 from node.signing.sessions import Caller
+from node.wallet.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
 """Of a request. The largest that makes sense carries a message of 64 KiB in hex."""

@@ -13,7 +13,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, Generic, NoReturn, Self, TypeVar
@@ -24,8 +24,8 @@ from mpcsim.errors import Aborted, Consequence, InvalidEncoding, Reason
 from mpcsim.ids import CLIENT, ROLES, PartyId
 from mpcsim.protocols.engine import Done, Output, Party, Send, Waiting
 from mpcsim.protocols.engine.channel import seal
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND, GIVEN_UP, AbortNotice, Phase
+from mpcsim.protocols.engine.envelope import ABORT_KIND, GIVEN_UP, AbortNotice, Envelope
+from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.mail import opened
 from node.errors import (
@@ -83,6 +83,18 @@ class SessionStuck(ApiError):
         super().__init__(500, _waiting_text(waiting), Code.ABORTED)
 
 
+@dataclass(frozen=True)
+class AbortHandling:
+    """Consequences of an abort at the client."""
+
+    suspend: OnCheat | None = None
+    """Called before anyone hears of it."""
+    counts: Counter[Reason] = field(default_factory=Counter)
+    """Where it is counted, by reason."""
+    rng: Rng = field(default_factory=SystemRng)
+    """Seals the notices that tell the others."""
+
+
 class ClientParty(Generic[R]):
     """The client's party in a session with MPC nodes. A context manager.
 
@@ -99,10 +111,8 @@ class ClientParty(Generic[R]):
         timing: Timing,
         identities: Mapping[PartyId, bytes] = {},
         threaded: bool = False,
-        suspend: OnCheat | None = None,
         check_token: Callable[[], None] = lambda: None,
-        aborts: Counter[Reason] | None = None,
-        rng: Rng | None = None,
+        on_abort: AbortHandling | None = None,
     ) -> None:
         """
         Args:
@@ -112,9 +122,6 @@ class ClientParty(Generic[R]):
             threaded: its steps take long: compute them in a thread.
             check_token: raises once the caller's token has expired. What comes after that is not
                 looked at: a peer must not learn of it without a session that it is accountable in.
-            suspend: called before anyone hears of it.
-            aborts: where one is counted, by reason.
-            rng: seals the notices that tell the others.
         """
         self._party = party
         self._exchange = exchange
@@ -122,10 +129,8 @@ class ClientParty(Generic[R]):
         self._timing = timing
         self._identities = identities
         self._threaded = threaded
-        self._suspend = suspend
         self._check_token = check_token
-        self._aborts: Counter[Reason] = Counter() if aborts is None else aborts
-        self._rng = rng or SystemRng()
+        self._on_abort = on_abort or AbortHandling()
         self._working: asyncio.Future[list[Output[R]]] | None = None
         self._open = False
 
@@ -221,15 +226,18 @@ class ClientParty(Generic[R]):
 
     async def _abort(self, aborted: Aborted, notices: Mail) -> NoReturn:
         self._open = False
-        self._aborts[aborted.reason] += 1
+        self._on_abort.counts[aborted.reason] += 1
         telling = self._workers.later(self._tell(aborted, notices))
         raise SessionAborted(aborted, await asyncio.shield(telling))
 
     async def _tell(self, aborted: Aborted, notices: Mail) -> bool | None:
         """Act on an abort, then tell the others; except whoever told us."""
         suspended = None
-        if aborted.consequence is Consequence.BAN_AND_DISCARD_OT and self._suspend is not None:
-            suspended = await self._suspend(min(aborted.culprits))
+        if (
+            aborted.consequence is Consequence.BAN_AND_DISCARD_OT
+            and self._on_abort.suspend is not None
+        ):
+            suspended = await self._on_abort.suspend(min(aborted.culprits))
         notices = tuple(n for n in notices if Envelope.decode(n).receiver != aborted.reported_by)
         if notices:
             await _quietly(self._exchange(notices))
@@ -240,7 +248,9 @@ class ClientParty(Generic[R]):
             await asyncio.wait([self._working])
         party = self._party
         others = {j: party.pair_secrets.get(j) for j in party.participants if j != party.me}
-        await give_up(self._exchange, party.definition.number, party.session_id, others, self._rng)
+        await give_up(
+            self._exchange, party.definition.number, party.session_id, others, self._on_abort.rng
+        )
 
 
 def leaves_open(error: BaseException) -> bool:

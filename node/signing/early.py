@@ -21,10 +21,10 @@ from mpcsim.protocols.engine.early import Early
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.wire import Sign, Signing, UseProof, Vault
-from mpcsim.service.vault import ReplyKey, VaultUse, hashes
+from mpcsim.service.vault import ReplyKey, SigningRequest, VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, check_identities
 from node.errors import ApiError
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
 from node.signing.client_party import ClientParty, give_up, leaves_open
@@ -98,13 +98,9 @@ class Beginning:
             epoch,
             user_id,
             boots[signer],
-            signer=signer,
-            session_id=session_id,
-            message=message,
-            first=hashes(messages),
-            reply_key=self.reply_key.public,
-            presignatures=asked.count,
-            path=asked.path,
+            SigningRequest(signer, session_id, message, asked.path, asked.count),
+            hashes(messages),
+            self.reply_key.public,
         )
         self.request = Sign(
             session_id,

@@ -35,7 +35,7 @@ from mpcsim.service.vault import (
 )
 from node.checks import OpenedShare, SealedShare, check_answer, check_identities
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.signing.client_party import ClientParty
 from node.signing.early import Asked, EarlySessions, vault_of

@@ -13,17 +13,16 @@ from mpcsim.crypto.rng import Rng
 from mpcsim.errors import Reason
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault
 from mpcsim.service.rpc.wire import Hello
 from mpcsim.service.web.entries import note
 from node.errors import NotFound, Unauthorized
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
-from node.signing.client_party import ClientParty, Mail, OnCheat, Post
+from node.signing.client_party import AbortHandling, ClientParty, Mail, OnCheat, Post
 
 R = TypeVar("R")
 Nodes = Mapping[PartyId, Hello]
@@ -127,10 +126,8 @@ class Sessions:
             timing=timing,
             identities=identities(nodes or {}),
             threaded=threaded,
-            suspend=suspend,
             check_token=lambda: self.check_token(caller),
-            aborts=self.aborts,
-            rng=self._rng,
+            on_abort=AbortHandling(suspend, self.aborts, self._rng),
         )
 
     def check_token(self, caller: Caller) -> None:

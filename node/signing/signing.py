@@ -15,10 +15,10 @@ from mpcsim.protocols import signing
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.error_codes import Code
 from mpcsim.service.rpc.wire import Sign, UseProof
-from mpcsim.service.vault import VaultUse, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, hashes
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, child_key
 from node.errors import ApiError, BadRequest
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.models import StoredShare
 from node.process.timing import Timing
 from node.signing.client_party import ClientParty, Mail
@@ -184,11 +184,8 @@ class Signer:
                     epoch,
                     user_id,
                     nodes[signer].boot,
-                    signer=signer,
-                    session_id=session_id,
-                    message=message,
-                    first=hashes(messages),
-                    path=path,
+                    SigningRequest(signer, session_id, message, path),
+                    hashes(messages),
                 )
                 proof = UseProof(use.boot, use.mac(key))
                 body = Sign(

@@ -18,7 +18,7 @@ from mpcsim.service.rpc import notices
 from mpcsim.service.rpc.wire import Occasion, Suspend
 from node.checks import OpenedShare, cannot_begin
 from node.errors import ApiError, Upstream
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.logs import logger
 from node.process.workers import Workers
 

@@ -21,7 +21,7 @@ from node.checks import (
     opened_share,
 )
 from node.errors import AnotherBoot, ApiError, UntrustedNode, Upstream, UpstreamTimeout
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.signing.sessions import Caller, Nodes, identities, seal_keys
 from node.signing.suspensions import Suspensions

@@ -9,7 +9,7 @@ import pytest
 from mpcsim.attacks import research
 from mpcsim.attacks.catalogue import ATTACKS
 from mpcsim.attacks.model import observe
-from mpcsim.attacks.research import PRODUCT, ResearchBuild
+from mpcsim.attacks.research import PRODUCT, ResearchBuild, Shape
 from mpcsim.attacks.stage import party, play
 from mpcsim.crypto import schnorr
 from mpcsim.errors import Reason, UsageError
@@ -133,7 +133,7 @@ def test_without_any_check_off_the_copy_does_exactly_what_the_product_does():
 
 def test_a_build_says_what_is_off():
     assert not ResearchBuild().switched_off
-    off = ResearchBuild(number=7, setup_check=False, sealing=False).switched_off
+    off = ResearchBuild(shape=Shape(number=7, setup_check=False, sealing=False)).switched_off
     assert off == ("set-up check", "sealing", "protocol numbers")
 
 

@@ -158,7 +158,7 @@ def test_a_filled_gateway(tmp_path):
     for folder in (clean, crashed):
         with closing(open_gateway(folder)) as gateway:
             registry = gateway.gateway.registry
-            users = [registry.user_by_name(f"user {n}") for n in range(3 + BROKEN_OFF)]
+            users = [registry.user_by_name(f"user-{n}") for n in range(3 + BROKEN_OFF)]
             for n, user in enumerate(users):
                 held = [registry.key(user.user_id, "secp256k1")]
                 held += [

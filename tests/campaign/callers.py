@@ -181,7 +181,7 @@ class Crowd:
     def join(self, curve: str, number: int) -> list[Caller]:
         """New users, each with a caller."""
         begin = len(self.callers)
-        names = [f"user {n}" for n in range(begin, begin + number)]
+        names = [f"user-{n}" for n in range(begin, begin + number)]
         new = [Caller(self._http, self.service.token(name), Key(name, curve)) for name in names]
         self.callers += new
         return new

@@ -18,7 +18,7 @@ from mpcsim import Network
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.costs import Costs, Kind, Scheduling, loopback
-from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.model.limits import Limit
 from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
 from mpcsim.capacity.model.parts import Part

@@ -15,7 +15,7 @@ from mpcsim.capacity import plan
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.model import files
 from mpcsim.capacity.model.arrivals import Bursts, Profile, Steady, Times, Users
-from mpcsim.capacity.model.events import Deploys, Dies, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import Deploys, Dies, Pauses, Reshares, Slows
 from mpcsim.capacity.model.parts import EXACTNESSES, Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity

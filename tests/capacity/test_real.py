@@ -14,7 +14,7 @@ from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.arrivals import Steady
 from mpcsim.capacity.model.costs import LATER, Costs, Kind, Scheduling, Stage
-from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Slows
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Slows
 from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.speed import Speed

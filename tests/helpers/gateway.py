@@ -37,11 +37,21 @@ from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway,
 from mpcsim.service.operations.data_folder import read_link
 from mpcsim.service.rpc import notices, session_keys, wire
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring, Scope
-from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import SignedRecord
 from mpcsim.service.storage.database import REGISTRY
-from mpcsim.service.vault import INTERACTIVE, SecretStore, VaultUse, hashes, new_salt, seal_share
+from mpcsim.service.vault import (
+    INTERACTIVE,
+    DerivedKey,
+    NodeKeys,
+    SecretStore,
+    SigningRequest,
+    VaultUse,
+    hashes,
+    new_salt,
+    seal_share,
+)
 from mpcsim.sim.simulated_network import SimulatedNetwork
 from tests.helpers.adversary import Adversary, Tamper
 from tests.helpers.processes import PATIENCE_S
@@ -271,14 +281,12 @@ class Client:
     def proven(self, share: KeyShare, request: wire.Sign) -> wire.Sign:
         """A request to sign with the proof that belongs to it."""
         signer = PartyId(request.signer)
-        names = ("session_id", "message", "path")
+        what = request.session_id, request.message, request.path, request.count
         use = VaultUse.signing(
             *(request.key_id, self._named(), self._boot(signer)),
-            signer=signer,
-            first=hashes(request.messages),
-            reply_key=request.vault.reply_key if request.vault else b"",
-            presignatures=request.count,
-            **{name: getattr(request, name) for name in names},
+            SigningRequest(signer, *what),
+            hashes(request.messages),
+            request.vault.reply_key if request.vault else b"",
         )
         return replace(
             request, first=use.first, proof=wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
@@ -480,10 +488,14 @@ def seal(gateway: OpenGateway, user_id: str, share: KeyShare) -> tuple[str, str]
     about = {"key_id": record.epoch.hex(), "curve": record.curve_name, "user_id": user_id}
     return seal_share(
         SEALED,
-        **{"pw_key": bytes(32), "salt": new_salt(rng), "cost": INTERACTIVE, "rng": rng, **about},
-        node_keys=seal_keys(gateway),
-        auth_keys={party: share.auth_key(party) for party in MPC_NODES},
-        identities={party: hello.identity for party, hello in hellos(gateway).items()},
+        password=DerivedKey(bytes(32), new_salt(rng), INTERACTIVE),
+        nodes=NodeKeys(
+            seal_keys(gateway),
+            {party: share.auth_key(party) for party in MPC_NODES},
+            {party: hello.identity for party, hello in hellos(gateway).items()},
+        ),
+        rng=rng,
+        **about,
     )
 
 

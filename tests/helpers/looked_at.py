@@ -14,8 +14,8 @@ from mpcsim.service.process.listening import ConnectionLimits, Connections
 from mpcsim.service.web.transport import AsgiTransport
 from node.api.metrics import seen
 from node.app import create_app
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
+from node.wallet.wallet import Wallet
 from tests.node.harness import CHEAP, PASSWORD, SETTINGS, Api, Loop, answer
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -8,7 +8,7 @@ import re
 from itertools import groupby
 
 from mpcsim.protocols.engine import Definition, Delivery, Round, Sends
-from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.protocols.local_run import LocalRun
 from tests.helpers.repo import ROOT
 from tests.helpers.sessions import session

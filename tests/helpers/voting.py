@@ -13,8 +13,7 @@ from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
-from mpcsim.service.rpc.standing import Ask, Drop, End
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Ask, Drop, End
 from mpcsim.service.rpc.statements import KeyRecord, LogHead, SignedRecord, Vote
 
 USER, CURVE = "user", "ed25519"

@@ -23,19 +23,17 @@ def _paths(folder: str, names: str, ending: str = "") -> tuple[str, ...]:
 SOURCES = (
     *_paths("mpcsim", "ids.py crypto protocols service/vault"),
     *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
-    *_paths(
-        "mpcsim/service/mpc_node", "app boot events node peer presignatures shares store", ".py"
-    ),
-    *_paths("mpcsim/service/mpc_node", "agreement sessions verbs"),
+    *_paths("mpcsim/service/mpc_node", "app boot events node peer presignatures shares", ".py"),
+    *_paths("mpcsim/service/mpc_node", "agreement sessions store verbs"),
     *_paths("mpcsim/service/gateway", "gateway meeting", ".py"),
     *_paths("mpcsim/service/gateway/sessions", "sessions sieve streaming waves", ".py"),
     *_paths(
         "mpcsim/service/gateway/activation", "activation attestations decision suspensions", ".py"
     ),
     "node/checks.py",
-    *_paths("node/gateway", "records trust", ".py"),
+    *_paths("node/gateway_client", "records trust", ".py"),
     *_paths("node/signing", "early presigning sessions signing suspensions vaults", ".py"),
-    "node/keys/wallet.py",
+    "node/wallet/wallet.py",
 )
 """Files and folders whose checks are accounted for."""
 

@@ -33,7 +33,7 @@ REFUSALS = frozenset(
     )
 )
 
-CHECKING = frozenset({"finish", "known_curve", "_share_key", "_sign_once", "_whole_wallet"})
+CHECKING = frozenset({"finish", "known_curve", "_share_key", "sign_once", "_whole_wallet"})
 """Functions whose name does not begin with ``check``, but whose call as a statement checks."""
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""

@@ -12,9 +12,9 @@ from mpcsim.ids import MAX_PARTIES
 from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg.messages import Confirm, Deal
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 from mpcsim.protocols.engine.events import Ignored, MessageIgnored
-from mpcsim.protocols.engine.party import ABORT_KIND, MAX_UNOPENED, AbortNotice
+from mpcsim.protocols.engine.party import MAX_UNOPENED
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.frost.steps import SigningNonces
 from mpcsim.protocols.key_share import KeyShare

@@ -21,9 +21,9 @@ from mpcsim.service.process.listening import ConnectionLimits, listen, options
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, HttpTransport, Limits, Transport
 from node.app import create_app
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 from tests.helpers.tiers import fast_few
 
 T = TypeVar("T")

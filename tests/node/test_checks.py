@@ -75,13 +75,9 @@ def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
     of = {"key_id": made_for, "user_id": "alice"}
     sealed, text = vault.seal_share(
         share,
-        pw_key=bytes(32),
-        salt=bytes(16),
-        cost=CHEAP,
+        password=vault.DerivedKey(bytes(32), bytes(16), CHEAP),
         curve="ed25519",
-        node_keys=publics,
-        auth_keys=KEYS,
-        identities=KEYS,
+        nodes=vault.NodeKeys(publics, KEYS, KEYS),
         rng=rng,
         **of,
     )

@@ -22,7 +22,7 @@ from mpcsim.service.error_codes import Code
 from node import errors
 from node.process.timing import Timing
 from node.process.workers import Workers
-from node.signing.client_party import ClientParty, SessionAborted, SessionStuck
+from node.signing.client_party import AbortHandling, ClientParty, SessionAborted, SessionStuck
 from tests.helpers.adversary import Adversary, on
 
 HASH = bytes(range(32))
@@ -132,8 +132,7 @@ def drive(
             workers=workers,
             timing=Timing(),
             threaded=threaded,
-            suspend=peers.suspend,
-            aborts=peers.aborts,
+            on_abort=AbortHandling(peers.suspend, peers.aborts),
         )
         try:
             async with client:

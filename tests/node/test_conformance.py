@@ -265,7 +265,7 @@ def test_an_mpc_node_is_down(built):
 
 
 def test_a_named_call_may_be_repeated(built):
-    name, new = f"twice {built.place}", {"curve": "ed25519", "password": PASSWORD}
+    name, new = f"twice-{built.place.replace(' ', '-')}", {"curve": "ed25519", "password": PASSWORD}
     user, named = built.user(name), {"headers": {"Idempotency-Key": name}}
     first, second = (answer(user.post("/v3/wallet/generate", new, **named)) for _ in range(2))
     assert first["public_key"] == second["public_key"]
@@ -273,7 +273,7 @@ def test_a_named_call_may_be_repeated(built):
     assert answer(user.post("/v3/wallet/sign", {**first, "message": HASH}), 404) == "no such key"
     signed = answer(user.post("/v3/wallet/sign", {**second, "message": HASH}))
     verify("ed25519", second["public_key"], bytes.fromhex(HASH), signed["signature"])
-    namesake = built.user(f"namesake {built.place}")  # a name is the user's own
+    namesake = built.user(f"namesake-{name}")  # a name is the user's own
     answer(namesake.post("/v3/wallet/generate", new, **named))
     response = user.post("/v3/wallet/recover", {**new, "curve": "secp256k1"}, **named)
     error = answer(response, 400)
@@ -286,7 +286,7 @@ def test_a_named_call_may_be_repeated(built):
 @pytest.mark.parametrize("names", [[""], ["x" * 256], [b"\xe9"], ["a\tb"], ["a", "b"]])
 def test_a_name_that_is_none(built, names):
     why = "must be 1 to 255 printable ASCII characters" if len(names) == 1 else "there are several"
-    api = built.user("never named")
+    api = built.user("never-named")
     headers = [*api.headers.items(), *(("Idempotency-Key", name) for name in names)]
     for verb in ("generate", "recover"):
         work = built.api.client.post(f"/v3/wallet/{verb}", json=NEW, headers=headers)

@@ -16,7 +16,7 @@ from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.statements import SealKeyStatement
 from mpcsim.service.web.transport import ConnectionLost, NotReached, Reply, TooLarge, TooLate
 from node import errors
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 
 KEY_ID = bytes(32)
 OPENING = wire.OpenVault(KEY_ID, bytes(32), {OPERATOR: b"", INSTITUTION: b""}, {})

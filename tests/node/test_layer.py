@@ -12,7 +12,7 @@ import pytest
 
 from mpcsim.service.process.listening import ConnectionLimits
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.web.places import SHARE
+from mpcsim.service.web.user_limits import SHARE
 from mpcsim.sim.run.realtime.clock import run
 from node import errors
 from node.api.auth import MOST_WAITING, Authenticator
@@ -174,7 +174,7 @@ def test_what_is_no_json_object(layer, said):
 
 WRONG = {
     "curve": ["", "SECP256K1", "p256", 7, None, ["ed25519"], {}, True],
-    "password": ["", "x" * 257, 7, None, ["a"], {}],
+    "password": ["", "x" * 257, "tab\t", "\0", "e\u0301" * 257, 7, None, ["a"], {}],
     "count": [0, 65, -1, 1.5, 9**99, "2", True, None],
     "key_id": ["", "ab" * 31, "ab" * 33, "AB" * 32, "0x" + "ab" * 31, "zz" * 32, 7, None],
     "encrypted_share": ["", "a b", "a=", "a+/", "a\n", "A" * 65_537, 7, None],
@@ -208,7 +208,7 @@ LONGEST = [
     ("/v3/wallet/presign", {"count": 64}),
     ("/v3/wallet/generate", {"password": "x"}),
     ("/v3/wallet/generate", {"password": "\N{GRINNING FACE}" * 256}),  # characters, not bytes
-    ("/v3/wallet/generate", {"password": "\0"}),
+    ("/v3/wallet/generate", {"password": "e\u0301" * 256}),  # once normalised
 ]
 
 
@@ -359,6 +359,14 @@ async def test_keys_are_asked_for_once(keys):
 
 
 @with_keys
+async def test_few_wait_for_the_first_keys(keys):
+    """Nobody knows who they are, and each holds a place in the node."""
+    *first, last = await keys.callers(*[keys.gateway.token()] * (MOST_WAITING + 1))
+    assert (set(first), last.status) == ({"id-of-alice"}, 503)
+    assert await keys.callers(keys.gateway.token()) == ["id-of-alice"]
+
+
+@with_keys
 async def test_keys_that_cannot_be_had(keys):
     token = keys.gateway.token()
     keys.gateway.error = Unreachable()
@@ -438,6 +446,7 @@ def test_one_user_leaves_places_to_the_others():
     path = "/v3/wallet/user"
     with running(create_app(settings, gateway, wallet), PLACES[0]) as api:
         alice, bob = (api.as_user(gateway.token(name)) for name in ("alice", "bob"))
+        assert bob.get("/v3/wallet/key").status_code == 200  # the node has the gateway's keys now
         held = [alice.begin("GET", path) for _ in range(3)]
         (refused,) = wait(held, return_when=FIRST_COMPLETED).done
         assert "of this user" in error_of(refused.result(), 503)

@@ -56,7 +56,7 @@ def calls(service: LocalService) -> dict[str, Call]:
         for curve in ("ed25519", "secp256k1")
     }
     ready = call(alice, "presign", **shares["secp256k1"], count=64).json()["presignatures"]
-    users = (service.user(f"user {n}") for n in itertools.count())
+    users = (service.user(f"user-{n}") for n in itertools.count())
     presignatures = iter(ready)
     return {
         "ed25519": partial(call, alice, "sign", **shares["ed25519"], **SIGNATURE),

@@ -16,7 +16,7 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.statements import SignedRecord, Vote
 from mpcsim.service.web.transport import Reply
 from node.errors import ApiError, OutcomeUnknown, Upstream
-from node.gateway.records import Records, UnsignedRecord
+from node.gateway_client.records import Records, UnsignedRecord
 from node.models import KeyShareRecord
 from tests.node import wallets
 from tests.node.wallets import House, Pass, failing, on
@@ -298,7 +298,7 @@ async def test_a_record_is_verified_once_and_then_for_the_same_nodes_alone(
 
 
 async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
-    monkeypatch.setattr("node.gateway.records.REMEMBERED", 2)
+    monkeypatch.setattr("node.gateway_client.records.REMEMBERED", 2)
 
     records = Records()
     for signed in (scene.own, scene.older, scene.others, scene.own):

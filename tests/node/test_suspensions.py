@@ -411,7 +411,7 @@ async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
     monkeypatch.setattr(node.signing.suspensions, "MAX_REPORTS", 2)
     monkeypatch.setattr(node.signing.suspensions, "REPORT_S", 0.01)
     async with case.opened() as house:
-        records = {n: await house.generate("secp256k1", f"user {n}") for n in range(3)}
+        records = {n: await house.generate("secp256k1", f"user-{n}") for n in range(3)}
 
         async def lost(name: str, go_on: Pass) -> Reply:
             if name == "suspend":
@@ -421,7 +421,7 @@ async def test_a_key_beyond_the_bound_is_refused_too_and_reported_once(
         house.transport.hook = lost
         for n, record in records.items():
             with pytest.raises(ApiError, match="OT-extension"):
-                await house.sign(record, name=f"user {n}", signer="operator")
+                await house.sign(record, name=f"user-{n}", signer="operator")
         assert len(house.wallet._suspensions._refused) == 3
         (said,) = [r.getMessage() for r in caplog.records if r.levelname == "ERROR"]
         assert f"key {records[2].key_id} is refused by this process, but" in said

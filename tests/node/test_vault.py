@@ -8,7 +8,15 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import INTERACTIVE, Argon2Cost, SealKey, SecretStore, seal_share
+from mpcsim.service.vault import (
+    INTERACTIVE,
+    Argon2Cost,
+    DerivedKey,
+    NodeKeys,
+    SealKey,
+    SecretStore,
+    seal_share,
+)
 from mpcsim.service.web.transport import Reply
 from node.errors import AnotherBoot, ApiError, BadRequest, UntrustedNode, Upstream
 from node.models import KeyShareRecord
@@ -77,15 +85,13 @@ async def test_halves_sealed_by_a_stranger_to_a_stolen_store(early: bool, house:
     caller, nodes = house.caller(), await house.client.nodes()
     made = seal_share(
         b"anything",
-        pw_key=bytes(32),
-        salt=store.salt,
-        cost=CHEAP,
+        password=DerivedKey(bytes(32), store.salt, CHEAP),
         key_id=store.key_id,
         curve="ed25519",
         user_id=caller.claims.user_id,
-        node_keys={j: hello.seal_key for j, hello in nodes.items()},
-        auth_keys=store.auth_keys,
-        identities=store.identities,
+        nodes=NodeKeys(
+            {j: hello.seal_key for j, hello in nodes.items()}, store.auth_keys, store.identities
+        ),
         rng=SystemRng(),
     )
     forged = SecretStore.from_text(made[1])

@@ -11,7 +11,7 @@ from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, PartyId
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import ATTESTED_S, SKEW_S, Attest, SignedAttestation, signed_by
 from mpcsim.service.vault import ReplyKey, SecretStore
 from node.errors import BadRequest, Upstream
@@ -92,7 +92,7 @@ async def test_a_key_that_may_have_been_recovered_at_the_other_signs_for_an_hour
 ) -> None:
     """A gateway can keep from an MPC node that what it has voted for is in force."""
     record = await house.generate("ed25519")
-    store = house.gateway.links[INSTITUTION].node._store
+    store = house.gateway.links[INSTITUTION].node.store
     known = store.find(record.key_id)
     store.prepare(replace(known, key_id="new", state=PREPARED, predecessor=record.key_id))
     store.vote("new", lambda share, head: b"a vote")
@@ -260,7 +260,7 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     monkeypatch: pytest.MonkeyPatch, house: House, clock: Clock
 ) -> None:
     node = house.gateway.links[INSTITUTION].node
-    records = [await house.generate("ed25519", f"user {n}") for n in range(3)]
+    records = [await house.generate("ed25519", f"user-{n}") for n in range(3)]
     for record in records:
         node.store.suspend(record.key_id, "seen cheating")
     monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)

@@ -11,8 +11,8 @@ from coincurve import PublicKey
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
 from cryptography.hazmat.primitives.hashes import SHA256
 
-import node.keys.password_key
-import node.keys.wallet
+import node.wallet.password_key
+import node.wallet.wallet
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.protocols import ecdsa, signing
 from mpcsim.protocols.sample_keys import keys
@@ -331,7 +331,7 @@ async def test_a_broken_generation_leaves_a_key_or_none(curve, how, house):
     at, broken = 0, True
     while broken:
         at += 1
-        name = f"user {at}"
+        name = f"user-{at}"
         broken = await breaking(house, house.generate(curve, name), at, how)
         registered = await registered_key(house, name, curve)
         if registered is None:
@@ -349,7 +349,7 @@ async def test_a_broken_recovery_leaves_the_old_share_or_the_new(how, house):
     at, broken = 0, True
     while broken:
         at += 1
-        name = f"user {at}"
+        name = f"user-{at}"
         old = await house.generate("ed25519", name)
         broken = await breaking(house, house.recover("ed25519", name), at, how)
         registered = await registered_key(house, name, "ed25519")
@@ -478,7 +478,7 @@ async def test_the_stretched_password_is_overwritten(ending, monkeypatch, house)
         made.append(bytearray(b"k" * 32))
         return made[0]
 
-    monkeypatch.setattr(node.keys.password_key, "password_key", password_key)
+    monkeypatch.setattr(node.wallet.password_key, "password_key", password_key)
 
     if ending != "well":
         house.transport.hook = on("activate" if ending == "badly" else "exchange", TOO_SLOW)

@@ -20,12 +20,12 @@ from mpcsim.service.rpc.tokens import TokenVerifier
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Reply
 from node.errors import ApiError
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.models import KeyShareRecord, PublicKey, StoredShare
 from node.process.settings import Settings
 from node.process.timing import Timing
 from node.signing.sessions import Caller
+from node.wallet.wallet import Wallet
 from tests.helpers.adversary import Adversary
 from tests.helpers.gateway import open_with
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from mpcsim.crypto.encoding import Message, WireContext
 from mpcsim.errors import InvalidEncoding
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import AbortNotice
+from mpcsim.protocols.engine.envelope import AbortNotice, Envelope
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import keys

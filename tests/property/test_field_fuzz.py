@@ -15,7 +15,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import Aborted, Reason
 from mpcsim.protocols.dkg.messages import MultiplicationOffer
 from mpcsim.protocols.engine import Done, Send
-from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.engine.envelope import ABORT_KIND
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.testing.runs.fields import Alteration, Malformation, alterations, malformations
 from tests.helpers import sessions

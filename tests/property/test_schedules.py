@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done, Party, Waiting
-from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocols.engine.envelope import ABORT_KIND, HEADER_BYTES, Envelope
 from mpcsim.protocols.engine.events import Ignored, MessageIgnored
-from mpcsim.protocols.engine.party import ABORT_KIND
 from mpcsim.protocols.local_run import InFlight, LocalRun
 from tests.helpers import sessions
 from tests.helpers.sessions import RecordedRun, Session, judge

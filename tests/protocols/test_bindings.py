@@ -36,7 +36,7 @@ from mpcsim.protocols.engine import Inbox, Party
 from mpcsim.protocols.engine.channel import pair_secret, seal
 from mpcsim.protocols.engine.echo import echo
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import hedged_seed, round_rng
+from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.frost import rounds as frost_rounds
 from mpcsim.protocols.frost.messages import Commitments

@@ -1,6 +1,6 @@
 """How far a party is, and that all protocols are known by their names and numbers."""
 
-from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.signing import PROTOCOLS
 from tests.helpers.sessions import session

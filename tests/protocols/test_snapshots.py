@@ -6,7 +6,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocols import presigned
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.party import Phase
+from mpcsim.protocols.engine.outcome import Phase
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.sample_keys import keys, presignatures

@@ -66,7 +66,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["engine", "realtime"],
     ],
     "service": [
-        ["error_codes", "vault"],
+        ["error_codes", "precis", "vault"],
         ["errors", "process"],
         ["rpc", "smart_account"],
         ["web"],
@@ -102,7 +102,7 @@ INSIDE: dict[str, list[list[str]]] = {
     "node": [
         ["errors", "models"],
         ["checks", "process"],
-        *([each] for each in ("gateway", "signing", "keys", "api", "app")),
+        *([each] for each in ("gateway_client", "signing", "wallet", "api", "app")),
         ["local", "serving"],
         ["__main__", "calls"],
         ["controlled"],
@@ -128,7 +128,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["picture", "service"],
     ],
     "lab/explorer": [
-        ["model", "overview", "scripts"],
+        ["browser_files", "model", "overview"],
         ["parties", "saved"],
         *([each] for each in ("widget", "explorer", "tampering")),
     ],

@@ -10,7 +10,15 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.process.request_id import HEADER
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.vault import Argon2Cost, SealKey, new_salt, password_key, seal_share
+from mpcsim.service.vault import (
+    Argon2Cost,
+    DerivedKey,
+    NodeKeys,
+    SealKey,
+    new_salt,
+    password_key,
+    seal_share,
+)
 from mpcsim.service.web import entries
 from mpcsim.service.web.log_files import LogFile
 from node.local import LocalService
@@ -25,11 +33,11 @@ def made() -> dict[str, str]:
     rng = SystemRng()
     salt, share = new_salt(rng), rng.bytes(400)
     about = {"key_id": "ab" * 32, "curve": "ed25519", "user_id": "somebody"}
-    keys = {name: {i: rng.bytes(32) for i in (2, 3)} for name in ("auth_keys", "identities")}
-    keys["node_keys"] = {i: SealKey.fresh(rng).public for i in (2, 3)}
-    pw_key = password_key(PASSWORD, salt, CHEAP)
+    seal_keys = {i: SealKey.fresh(rng).public for i in (2, 3)}
+    nodes = NodeKeys(seal_keys, *({i: rng.bytes(32) for i in (2, 3)} for _ in range(2)))
+    password = DerivedKey(password_key(PASSWORD, salt, CHEAP), salt, CHEAP)
     encrypted_share, secret_store = seal_share(
-        share, pw_key=pw_key, salt=salt, cost=CHEAP, rng=rng, **about, **keys
+        share, password=password, nodes=nodes, rng=rng, **about
     )
     return {
         "a password": PASSWORD,

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -401,11 +401,23 @@ def options_of(command: str) -> set[str]:
     return {action.dest for action in found._actions} - {"help"}
 
 
+def arguments(of: Callable[..., Any]) -> list[str]:
+    """The arguments that a function takes, those of ``Unpack`` one by one."""
+    names = []
+    for name, parameter in inspect.signature(of).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            made_by = of.__init__ if inspect.isclass(of) else of
+            (unpacked,) = get_args(get_type_hints(made_by)[name])
+            names += get_type_hints(unpacked)
+        elif name[0] != "_":
+            names.append(name)
+    return names
+
+
 def test_none_is_forgotten() -> None:
     for of, values in NETWORKS.items():
         assert values.keys() == inspect.signature(of).parameters.keys()
     for of, _, values in ENTRIES.values():
-        public = [name for name in inspect.signature(of).parameters if name[0] != "_"]
-        assert sorted(values) == sorted(public)
+        assert sorted(values) == sorted(arguments(of))
     for command, (_, rows) in COMMANDS.items():
         assert rows.keys() == options_of(command)

@@ -44,7 +44,7 @@ AREAS: dict[str, Area] = {
             *("tests/cli", "tests/service/process", "tests/service/operations"),
             *("tests/service/fault_injection", "tests/service/metrics"),
             *("tests/service/request_traces", "tests/service/test_error_codes.py"),
-            "tests/service/test_refusals_cost_no_more.py",
+            *("tests/service/test_refusals_cost_no_more.py", "tests/service/test_precis.py"),
         ),
         after="start and stop, backup and restore, rotation, fault injection, logs, metrics",
     ),

@@ -21,10 +21,10 @@ from mpcsim.sim.run.faults import drop
 from mpcsim.testing import AsgiService, AsgiTarget, Part
 from node.app import create_app
 from node.errors import Unreachable
-from node.gateway.gateway_client import GatewayClient
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
 from node.local import VIRTUAL_START, LocalService
 from node.process.settings import Settings
+from node.wallet.wallet import Wallet
 
 CHEAP = Argon2Cost(operations=1, memory_kib=8)
 EXPIRY_MS = 61_000.0

@@ -17,7 +17,7 @@ from mpcsim.attacks.model import (
     proven,
     refused,
 )
-from mpcsim.attacks.research import Build, ResearchBuild, without
+from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
 from mpcsim.attacks.stage import (
     CHEATER,
     HONEST,
@@ -478,7 +478,7 @@ ATTACKS = (
         injection="X: parties 0, 1 and 2",
         play=index_zero,
         research=lambda: ResearchBuild(
-            setup_check=False,
+            shape=Shape(setup_check=False),
             replacing={echo: lambda view, inbox, kind: {}, check_echo: lambda *_: None},
         ),
         expected_on=refused(),
@@ -492,7 +492,7 @@ ATTACKS = (
         check="identifiers are distinct and in order",
         injection="X: parties 1, 2 and 2",
         play=duplicate_index,
-        research=lambda: ResearchBuild(setup_check=False),
+        research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
         expected_on=refused(),
         expected_off=broken(Effect.UNUSABLE),
     ),

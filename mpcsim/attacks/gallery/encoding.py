@@ -22,7 +22,7 @@ from mpcsim.attacks.model import (
     harmless,
     proven,
 )
-from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.research import Build, ResearchBuild, Shape
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, play
 from mpcsim.crypto import commitment, schnorr
 from mpcsim.crypto.hashing import Tag, tagged_hash
@@ -175,7 +175,7 @@ ATTACKS = (
         check="decoders take points of the prime-order subgroup only",
         injection="M: the point of order two added to both coefficients",
         play=small_order_in_the_key,
-        research=lambda: ResearchBuild(wire=lax),
+        research=lambda: ResearchBuild(shape=Shape(wire=lax)),
         expected_on=aborted(
             Reason.MALFORMED_MESSAGE,
             OnReceipt(CHEATER, "Reveal"),
@@ -192,7 +192,9 @@ ATTACKS = (
         check="decoders take points of the prime-order subgroup only; libsodium verifies",
         injection="M: a point of order eight added to D_2",
         play=small_order_in_a_nonce,
-        research=lambda: ResearchBuild(wire=lax, replacing={steps.verify_signature: cofactored}),
+        research=lambda: ResearchBuild(
+            shape=Shape(wire=lax), replacing={steps.verify_signature: cofactored}
+        ),
         expected_on=aborted(Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}),
         expected_off=broken(Effect.SPLIT),
     ),
@@ -204,7 +206,7 @@ ATTACKS = (
         check="decoders take canonical scalars only; libsodium refuses S >= L",
         injection="M: z_2 + L",
         play=scalar_out_of_range,
-        research=lambda: ResearchBuild(wire=lax),
+        research=lambda: ResearchBuild(shape=Shape(wire=lax)),
         expected_on=aborted(
             Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}
         ),

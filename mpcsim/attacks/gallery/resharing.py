@@ -14,7 +14,7 @@ from mpcsim.attacks.model import (
     proven,
     waiting,
 )
-from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild
+from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild, Shape
 from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, party, play
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
@@ -191,7 +191,7 @@ ATTACKS = (
         check="two phases: the old share goes only when every receiver has confirmed the new one",
         injection="E, N: a good Deal to one, none to the other",
         play=split_view,
-        research=lambda: ResearchBuild(definitions={"reshare": ONE_PHASE}),
+        research=lambda: ResearchBuild(shape=Shape(definitions={"reshare": ONE_PHASE})),
         expected_on=waiting({THIRD}),
         expected_off=broken(Effect.UNUSABLE),
     ),

@@ -27,7 +27,7 @@ from mpcsim.attacks.model import (
     proven,
     refused,
 )
-from mpcsim.attacks.research import Build, ResearchBuild, without
+from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
 from mpcsim.attacks.stage import (
     CHEATER,
     DIGEST,
@@ -328,7 +328,7 @@ def duplicate_signers(build: Build) -> Finding:
         return refused(str(error))
     twin = Adversary(
         cheat(
-            ResearchBuild(setup_check=False).definition(ECDSA),
+            ResearchBuild(shape=Shape(setup_check=False)).definition(ECDSA),
             EcdsaSetup(keys("secp256k1")[CHEATER], signers, DIGEST),
         )
     )
@@ -487,7 +487,7 @@ ATTACKS = (
         check="identifiers are distinct, in order, and those of holders",
         injection="X: the list of signers names party 2 twice",
         play=duplicate_signers,
-        research=lambda: ResearchBuild(setup_check=False),
+        research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
         expected_on=refused(),
         expected_off=broken(Effect.CRASH),
     ),

@@ -28,6 +28,7 @@ from mpcsim.attacks.research import (
     RESTORE_LATEST,
     Build,
     ResearchBuild,
+    Shape,
 )
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
 from mpcsim.crypto import schnorr
@@ -275,7 +276,7 @@ ATTACKS = (
         check="a round's randomness depends on everything that was received by then",
         injection="S, E: restored twice, with another peer message each time",
         play=proof_rolled_back,
-        research=lambda: ResearchBuild(rounds=unhedged),
+        research=lambda: ResearchBuild(shape=Shape(rounds=unhedged)),
         expected_on=harmless(),
         expected_off=broken(Effect.LEAK),
     ),

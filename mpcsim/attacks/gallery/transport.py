@@ -22,7 +22,7 @@ from mpcsim.attacks.model import (
     harmless,
     proven,
 )
-from mpcsim.attacks.research import Build, ResearchBuild
+from mpcsim.attacks.research import Build, ResearchBuild, Shape
 from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, play, watched
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519
@@ -321,7 +321,7 @@ ATTACKS = (
         check="what does not open is ignored, and blamed on nobody",
         injection="N: an altered copy in party 2's name, before the real one",
         play=forged_message,
-        research=lambda: ResearchBuild(sealing=False),
+        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
         expected_on=harmless(),
         expected_off=broken(Effect.HONEST_BLAMED),
     ),
@@ -345,7 +345,7 @@ ATTACKS = (
         check="shares are sealed for their receiver",
         injection="N: reads along",
         play=eavesdropping,
-        research=lambda: ResearchBuild(sealing=False),
+        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
         expected_on=harmless(),
         expected_off=broken(Effect.KEY),
     ),
@@ -357,7 +357,7 @@ ATTACKS = (
         check="transport, header and seal must agree on the sender; the header is authenticated",
         injection="N: party 3's message with party 2 in the header",
         play=false_sender,
-        research=lambda: ResearchBuild(sealing=False),
+        research=lambda: ResearchBuild(shape=Shape(sealing=False)),
         expected_on=harmless(),
         expected_off=broken(Effect.HONEST_BLAMED),
     ),
@@ -371,7 +371,7 @@ ATTACKS = (
         check="the protocol's number is in the envelope's authenticated header",
         injection="R: recorded in a resharing of the same name",
         play=across_protocols,
-        research=lambda: ResearchBuild(number=FROST.number),
+        research=lambda: ResearchBuild(shape=Shape(number=FROST.number)),
         expected_on=harmless(),
         expected_off=broken(Effect.HONEST_BLAMED),
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from mpcsim.attacks.service.cells import (
+    answers,
     cheating,
     gateway,
     keys_in_force,
@@ -22,7 +23,7 @@ FAMILIES: Mapping[str, tuple[Entry, ...]] = {
     "from outside": outside.ENTRIES,
     "users against each other": other_users.ENTRIES,
     "MPC nodes": mpc_nodes.ENTRIES,
-    "the gateway": gateway.ENTRIES,
+    "the gateway": (*gateway.ENTRIES, *answers.ENTRIES),
     "which shares are in force": keys_in_force.ENTRIES,
     "cheating in signing": cheating.ENTRIES,
     "presignatures": presigned.ENTRIES,

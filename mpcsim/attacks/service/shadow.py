@@ -10,7 +10,7 @@ from mpcsim.ids import MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.operations import GatewayOptions, open_gateway
 from mpcsim.service.web.transport import AsgiTransport, Limits
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 
 DIVERTED = ("/mpc/v1/", "/wallet/v1/")
 """Paths that a gateway has answered by MPC nodes of its own."""

@@ -45,15 +45,15 @@ from mpcsim.service.vault import (
 from mpcsim.service.web.transport import AsgiTransport, Limits
 from node.checks import OpenedShare, SealedShare
 from node.errors import ApiError
-from node.gateway.gateway_client import GatewayClient
-from node.gateway.trust import Trust
-from node.keys.wallet import Wallet
+from node.gateway_client.client import GatewayClient
+from node.gateway_client.trust import Trust
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
 from node.process.settings import Settings
 from node.process.timing import Timing
 from node.signing.early import Asked, Beginning
 from node.signing.sessions import Caller
+from node.wallet.wallet import Wallet
 
 T = TypeVar("T")
 

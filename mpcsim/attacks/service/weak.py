@@ -35,7 +35,7 @@ from mpcsim.service.vault.sealing import share_key
 from node.api.auth import Authenticator
 from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode
-from node.gateway.trust import Trust
+from node.gateway_client.trust import Trust
 from node.local import VIRTUAL_START, LocalService
 from node.signing.sessions import Caller
 

@@ -223,7 +223,7 @@ class Service:
 
     def _token(self) -> str:
         self._numbers += 1
-        return self.served.token(f"user {self._numbers}")
+        return self.served.token(f"user-{self._numbers}")
 
     async def _must(self, operation: str, key: Key) -> None:
         if not await self._call(operation, key):

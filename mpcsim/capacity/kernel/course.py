@@ -6,7 +6,6 @@ import math
 
 from mpcsim.capacity.kernel import (
     breaking,
-    carrying,
     cores,
     draws,
     ending,
@@ -23,6 +22,7 @@ from mpcsim.capacity.kernel.records import (
     BACK,
     BREAKS,
     CALLS,
+    CARRIED,
     CONNECTIONS,
     ENTERS,
     EVENTS,
@@ -85,7 +85,7 @@ def run(w: Calls, n: Records, s: Service, stop: float) -> int:
         if found >= 0:
             state.now = at
             messages.arrive(w, n, s, found, at)
-            carrying.carry(w, n, len(s.processes), at)
+            carry(w, n, len(s.processes), at)
             continue
         if until > state.known:
             state.now = state.known
@@ -105,7 +105,7 @@ def run(w: Calls, n: Records, s: Service, stop: float) -> int:
             _come(w, n, s, until)
         else:
             return REACHED
-        carrying.carry(w, n, len(s.processes), until)
+        carry(w, n, len(s.processes), until)
 
 
 @compiled
@@ -267,3 +267,50 @@ def next_call(w: Calls, o: int, now: float) -> int:
     if client.timeout < math.inf:
         heap.push(w.events, state, now + client.timeout, LATE, c, call.number)
     return int(c)
+
+
+# ---------------------------------------------------------------------- connections
+#
+# A request and its answer have a connection to themselves, as in HTTP/1.1; connections are a
+# process's own, and there are not more of them over a link than its pool may have.
+
+
+@compiled
+def carry(w: Calls, n: Records, processes: int, now: float) -> None:
+    """Put what was given to the network on connections, or in line for one."""
+    state = w.state[0]
+    while state.first_given != NONE:
+        number = state.first_given
+        state.first_given = w.flights[number].following
+        k = traffic.place(
+            n.connections, n.heads, n.times, n.pool, n.links, n.transfers, number, now
+        )
+        _note_carried(w, n, processes, number, k, now)
+    state.last_given = NONE
+
+
+@compiled
+def _note_carried(w: Calls, n: Records, processes: int, number: int, k: int, now: float) -> None:
+    """A transfer has a connection, or waits for one."""
+    t = n.transfers[number]
+    line = w.lines[t.link * processes + t.session]
+    flight = w.flights[number]
+    c = flight.call
+    message = w.messages[flight.message]
+    if k >= 0:
+        m = flight.message - w.operations[w.calls[c].operation].first_message
+        w.at[c, m, CARRIED] = now
+        if w.carrier[c, message.exchange] == NONE:
+            waiting.account(line, now)
+            line.inside += 1
+            w.carrier[c, message.exchange] = k
+        return
+    t.connection = -2
+    waiting.account(line, now)
+    flight.following = NONE
+    if line.tail == NONE:
+        line.head = number
+    else:
+        w.flights[line.tail].following = number
+    line.tail = number
+    line.waiting += 1

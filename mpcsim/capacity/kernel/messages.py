@@ -1,7 +1,7 @@
 """A message's way: over its link, past a limit, through its process, to what waited for it.
 
 The network has it from ``send`` (or from ``release``, if it had to wait for a connection) to
-``arrive``: see ``carrying``.
+``arrive``: see ``course.carry``.
 """
 
 from __future__ import annotations

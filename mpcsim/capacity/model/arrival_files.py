@@ -1,11 +1,12 @@
 """Times of calls in a CSV file: seconds, other units by name, or dates.
 
-Commas, semicolons or tabs part the columns (``mpcsim.sim.network.measured.tables``); decimals may
-have commas where semicolons do. The column is the one that is asked for, or the first whose heading
-is a time's (``time``, ``timestamp``, ``zeit_s``), or the first. A unit is at the end of the heading
-(``time_ms``); without one, numbers are seconds, unless they are too large for seconds since 1970:
-these are milliseconds, microseconds or nanoseconds. Dates are ISO 8601, or ``31.12.2026 10:00:00``;
-without a zone they are UTC. A column of counts (``calls``) may say 1, and nothing else.
+Commas, semicolons or tabs part the columns (``mpcsim.sim.network.measured.tables.tables``);
+decimals may have commas where semicolons do. The column is the one that is asked for, or the first
+whose heading is a time's (``time``, ``timestamp``, ``zeit_s``), or the first. A unit is at the end
+of the heading (``time_ms``); without one, numbers are seconds, unless they are too large for
+seconds since 1970: these are milliseconds, microseconds or nanoseconds. Dates are ISO 8601, or
+``31.12.2026 10:00:00``; without a zone they are UTC. A column of counts (``calls``) may say 1, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Final
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.columns import UNITS, Column
-from mpcsim.sim.network.measured import tables
-from mpcsim.sim.network.measured.cells import decimal_of, number
-from mpcsim.sim.network.measured.pairs import EPOCHS
+from mpcsim.sim.network.measured.tables import tables
+from mpcsim.sim.network.measured.tables.cells import decimal_of, number
+from mpcsim.sim.network.measured.tables.pairs import EPOCHS
 
 __all__ = ["read"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
-from mpcsim.capacity.model.events import EVENTS, Event
+from mpcsim.capacity.model.incidents import EVENTS, Event
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network import spellings
 from mpcsim.sim.network.files import tables, toml

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from mpcsim.capacity.model import files
 from mpcsim.capacity.model.arrivals import Arrivals, Steady
-from mpcsim.capacity.model.events import Event
+from mpcsim.capacity.model.incidents import Event
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files import toml
 from mpcsim.sim.network.transport import whole

@@ -33,7 +33,7 @@ from nacl.signing import VerifyKey
 
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model.events import Deploys, Dies, Event
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event
 from mpcsim.capacity.model.operations import ANSWERED, ASKED, PRESIGNATURES
 from mpcsim.capacity.model.parts import Model
 from mpcsim.capacity.model.workload import OPERATIONS
@@ -365,7 +365,7 @@ class _Users:
         if verb == "generate":  # who has a key already cannot have another one
             new = f"new user {order.number}"
             return self._asking(new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True)
-        user = f"user {order.user}"
+        user = f"user-{order.user}"
         key = await self._key(user, curve, presigned=verb == "presigned")
         document = key.document
         if verb in ("sign", "presigned"):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from mpcsim.capacity.model import events
+from mpcsim.capacity.model import incidents as events
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.results.record import RunRecord
 from mpcsim.sim.traces.frame import load_pandas

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.model.events import Event
+from mpcsim.capacity.model.incidents import Event
 from mpcsim.capacity.simulation.incidents import Moment, incidents
 from mpcsim.capacity.simulation.layout import Layout, chained
 from mpcsim.errors import UsageError

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
-from mpcsim.capacity.model.events import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import GATE, ROLES
 from mpcsim.errors import UsageError

@@ -159,11 +159,11 @@ def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
     if not names:
         return list(series)
     a, b = names
-    if a == b:
-        raise UsageError(f"--site: {a} twice: a link needs two sites")
     meant = [each for each in series if {each.a, each.b} == {a, b}]
     if meant:
         return meant
+    if a == b:
+        raise UsageError(f"--site: {a} twice: a link needs two sites")
     if len(series) > 1:
         pairs = ", ".join(f"{each.a} - {each.b}" for each in series[:20])
         raise UsageError(f"--site: {a} - {b} is not among the measured pairs: {pairs}")

@@ -16,9 +16,9 @@ from hashlib import sha256
 from html import escape
 from typing import Final
 
+from mpcsim.lab.explorer.browser_files import script, style
 from mpcsim.lab.explorer.model.model import as_json
 from mpcsim.lab.explorer.model.views import Detail, View
-from mpcsim.lab.explorer.scripts import script, style
 from mpcsim.version import __version__
 
 OFF: Final = (

@@ -11,11 +11,11 @@ import anywidget
 import traitlets
 
 from mpcsim.errors import MpcError, UsageError
+from mpcsim.lab.explorer.browser_files import script, style
 from mpcsim.lab.explorer.model.exploration import Exploration
 from mpcsim.lab.explorer.model.model import as_json
 from mpcsim.lab.explorer.model.views import Detail
 from mpcsim.lab.explorer.saved import file_name, saved_page
-from mpcsim.lab.explorer.scripts import script, style
 
 _WORDS = {"one_way_ms": "latency", "mbit_per_s": "bandwidth", "loss": "loss"}
 """What can be set of a link, in words."""

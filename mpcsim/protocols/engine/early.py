@@ -24,7 +24,8 @@ from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.contract import Definition
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.events import Listener, silent
-from mpcsim.protocols.engine.party import NOTHING_RECEIVED, Party, hedged_seed, round_rng
+from mpcsim.protocols.engine.party import Party
+from mpcsim.protocols.engine.randomness import NOTHING_RECEIVED, hedged_seed, round_rng
 from mpcsim.protocols.key_share import KeyShare
 
 S = TypeVar("S", bound=Message)

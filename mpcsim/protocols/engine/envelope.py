@@ -1,4 +1,4 @@
-"""The envelope around every message.
+"""The envelope around every message, and the one message that all protocols have: of an abort.
 
 version(1) protocol(1) kind(1) sealed(1) sender(2) receiver(2) session(32) body. The header is
 authenticated together with the body wherever the body is sealed.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from typing import Annotated
 
-from mpcsim.crypto.encoding import WIRE_VERSION
-from mpcsim.errors import InvalidEncoding
+from mpcsim.crypto.encoding import WIRE_VERSION, Message, Text, wire
+from mpcsim.errors import InvalidEncoding, Reason
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 
 _HEADER = struct.Struct(f">BBBBHH{SESSION_ID_BYTES}s")
@@ -23,6 +24,16 @@ USUAL_ENVELOPE_BYTES = 1 << 17
 multiplication message at xi = 768) is below 75 kB. A session keeps one opened message of each kind
 from each sender, and a few sealed ones that came before the pair had secrets
 (``party.MAX_UNOPENED``)."""
+
+ABORT_KIND = 255
+"""Kind number of the notice a party sends to the others when it aborts."""
+
+GIVEN_UP = "GIVEN_UP"
+"""In a notice, the reason of a driver that ends a session though no check has failed: an answer did
+not come, or whoever asked for it is gone."""
+
+UNKNOWN = "an unknown reason"
+"""Is said in place of a reason that is none."""
 
 
 @dataclass(frozen=True)
@@ -74,3 +85,16 @@ class Envelope:
             session_id,
             data[HEADER_BYTES:],
         )
+
+
+@wire
+class AbortNotice(Message):
+    """Tells the others that the sender gave up; nothing in it is taken for proven."""
+
+    reason: Annotated[str, Text(64)]
+
+    @property
+    def known_reason(self) -> str:
+        """The reason, if it is one that this version knows."""
+        known = self.reason in Reason.__members__ or self.reason == GIVEN_UP
+        return self.reason if known else UNKNOWN

@@ -6,11 +6,14 @@ times takes them when it is called.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
 from mpcsim.errors import Aborted
+from mpcsim.ids import PartyId
 
 
 @dataclass(frozen=True)
@@ -135,3 +138,23 @@ class Listener(Protocol):
 
 def silent(event: PartyEvent) -> None:
     """The listener that discards."""
+
+
+_UNTOLD = nullcontext()
+"""Around a step that nobody listens to."""
+
+
+def step(
+    listener: Listener, party: PartyId, protocol: str, number: int, name: str
+) -> AbstractContextManager[None]:
+    """Tell a listener that a step of a round begins, and that it is over."""
+    return _UNTOLD if listener is silent else _told_step(listener, (party, protocol, number, name))
+
+
+@contextmanager
+def _told_step(listener: Listener, of: tuple[PartyId, str, int, str]) -> Iterator[None]:
+    listener(StepStarted(*of))
+    try:
+        yield
+    finally:
+        listener(StepFinished(*of))

@@ -1,15 +1,41 @@
-"""What a party returns to whoever drives it."""
+"""How far a party is, and what it returns to whoever drives it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Generic, TypeVar
 
-from mpcsim.errors import Aborted, InRound
+from mpcsim.errors import Aborted, CheckFailed, Evidence, InRound, Where
 from mpcsim.ids import PartyId
 
 R = TypeVar("R")
+
+
+class Phase(Enum):
+    """How far a party is, and with it what becomes of a message that is for it:
+
+    ===========  ==============  ================  ===============  ==================
+    phase        first of its    one that does     other than was   notice of an abort
+                 kind            not open          taken before
+    ===========  ==============  ================  ===============  ==================
+    NOT_STARTED  kept            kept              kept             kept
+    AGREEING     taken           kept or ignored   ends the run     ends the run
+    SEALED       taken           ignored           ends the run     ends the run
+    PREPARED     taken           ignored           ignored          noted
+    OVER         ignored         ignored           ignored          ignored
+    ===========  ==============  ================  ===============  ==================
+
+    "Taken" is also what comes early; kept are up to ``MAX_UNOPENED`` of a kind. Ignored in every
+    phase: what was taken before, and another than that if its round is long over.
+    """
+
+    NOT_STARTED = "not started"
+    AGREEING = "the parties are still to agree on the secrets they seal with"
+    SEALED = "they have them, from the start or since"
+    PREPARED = "phase one of two is over: others may finish, whatever becomes of this party"
+    OVER = "done, aborted, or ended by an exception"
 
 
 @dataclass(frozen=True)
@@ -79,3 +105,39 @@ class Waiting:
 
 
 Output = Send | Prepared[R] | Done[R] | Aborted
+
+
+def judge(
+    failed: CheckFailed,
+    where: Where,
+    me: PartyId,
+    received: Iterable[Evidence],
+    *,
+    unproven: Collection[PartyId],
+    authenticated: Collection[PartyId],
+    prepared: bool,
+) -> Aborted:
+    """Return how a failed check ends a run: who is named, on which evidence.
+
+    Args:
+        received: everything that the party has accepted.
+        unproven: peers whom no check names: what opened early may be from others who have that
+            secret, and no share.
+        authenticated: peers that seal everything, and have proved who they are.
+        prepared: phase one of two is over.
+    """
+    culprits, suspects = failed.culprits - set(unproven), failed.suspects - set(unproven)
+    about = failed.about | ((failed.culprits | failed.suspects) & set(unproven))
+    named = culprits | suspects
+    return Aborted(
+        failed.reason,
+        where,
+        culprits,
+        suspects - {me},
+        about - {me},
+        failed.detail,
+        tuple(each for each in (*received, *failed.evidence) if each.sender in named),
+        unsealed=not culprits <= set(authenticated),
+        prepared=prepared,
+        reported_by=failed.reported_by,
+    )

@@ -11,20 +11,15 @@ nonces (only what precedes the first message cannot be hedged this way).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from enum import Enum
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mpcsim.crypto.encoding import (
     NO_CONTEXT,
-    STORED_VERSION,
     Message,
-    Reader,
-    Text,
     WireContext,
-    wire,
 )
 from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.rng import SEED_BYTES, Drbg, Rng, SystemRng
@@ -43,7 +38,13 @@ from mpcsim.errors import (
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import seal, unseal
 from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
-from mpcsim.protocols.engine.envelope import HEADER_BYTES, Envelope
+from mpcsim.protocols.engine.envelope import (
+    ABORT_KIND,
+    HEADER_BYTES,
+    UNKNOWN,
+    AbortNotice,
+    Envelope,
+)
 from mpcsim.protocols.engine.events import (
     Ignored,
     Listener,
@@ -53,78 +54,28 @@ from mpcsim.protocols.engine.events import (
     PartyAborted,
     PartyDone,
     PartyStarted,
-    StepFinished,
-    StepStarted,
     silent,
+    step,
 )
-from mpcsim.protocols.engine.outcome import Done, Output, Prepared, Send, Waiting
+from mpcsim.protocols.engine.outcome import (
+    Done,
+    Output,
+    Phase,
+    Prepared,
+    Send,
+    Waiting,
+    judge,
+)
+from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
+from mpcsim.protocols.engine.snapshot import Snapshot
 from mpcsim.protocols.key_share import KeyShare
 
 S = TypeVar("S", bound=Message)
 R = TypeVar("R")
 
-ABORT_KIND = 255
-"""Kind number of the notice a party sends to the others when it aborts."""
-
-GIVEN_UP = "GIVEN_UP"
-"""In a notice, the reason of a driver that ends a session though no check has failed: an answer did
-not come, or whoever asked for it is gone."""
-
 MAX_UNOPENED = 4
 """Messages kept per sender and kind before they can be opened or the party has started. More than
 one, so that a few forged ones cannot take the place of the real one (it can be sent again)."""
-
-
-@wire
-class AbortNotice(Message):
-    """Tells the others that the sender gave up; nothing in it is taken for proven."""
-
-    reason: Annotated[str, Text(64)]
-
-
-NOTHING_RECEIVED = tagged_hash(Tag.RECEIVED, b"")
-"""The digest of all that a round was given that was given nothing, and that is the first."""
-
-
-_UNTOLD = nullcontext()
-"""Around a step that nobody listens to."""
-
-
-def hedged_seed(
-    seed: bytes, definition: Definition[Any, Any], me: PartyId, session_id: bytes, *hedge: bytes
-) -> bytes:
-    """Return the root of a party's randomness: a drawn seed, hedged (``Definition.hedge``)."""
-    return tagged_hash(Tag.HEDGE, seed, bytes([definition.number]), u32(me), session_id, *hedge)
-
-
-def round_rng(root: Drbg, round_: Round, received: bytes) -> Drbg:
-    """Randomness of a round; it depends on everything that rounds were given by then."""
-    return root.fork(f"round {round_.number} {received.hex()}")
-
-
-class Phase(Enum):
-    """How far a party is, and with it what becomes of a message that is for it:
-
-    ===========  ==============  ================  ===============  ==================
-    phase        first of its    one that does     other than was   notice of an abort
-                 kind            not open          taken before
-    ===========  ==============  ================  ===============  ==================
-    NOT_STARTED  kept            kept              kept             kept
-    AGREEING     taken           kept or ignored   ends the run     ends the run
-    SEALED       taken           ignored           ends the run     ends the run
-    PREPARED     taken           ignored           ignored          noted
-    OVER         ignored         ignored           ignored          ignored
-    ===========  ==============  ================  ===============  ==================
-
-    "Taken" is also what comes early; kept are up to ``MAX_UNOPENED`` of a kind. Ignored in every
-    phase: what was taken before, and another than that if its round is long over.
-    """
-
-    NOT_STARTED = "not started"
-    AGREEING = "the parties are still to agree on the secrets they seal with"
-    SEALED = "they have them, from the start or since"
-    PREPARED = "phase one of two is over: others may finish, whatever becomes of this party"
-    OVER = "done, aborted, or ended by an exception"
 
 
 class Party(Generic[S, R]):
@@ -330,20 +281,16 @@ class Party(Generic[S, R]):
         must, after every ``start`` and ``receive``, replace the stored one *before* delivering any
         output, and take it out of the store when resuming it.
         """
-        setup = self.setup.encode(NO_CONTEXT)
-        parts = [
-            bytes([STORED_VERSION, self.definition.number, self._started, self._refused()]),
-            self.me.to_bytes(2, "big"),
+        return Snapshot(
+            self.definition.number,
+            self._started,
+            self._refused(),
+            self.me,
             self.session_id,
             self._seed,
-            len(setup).to_bytes(4, "big"),
-            setup,
-            (len(self._log) + len(self._unopened)).to_bytes(4, "big"),
-        ]
-        for sender, data in self._log + self._unopened:
-            parts += [sender.to_bytes(2, "big"), len(data).to_bytes(4, "big"), data]
-        content = b"".join(parts)
-        return content + tagged_hash(Tag.STORED, content)
+            self.setup.encode(NO_CONTEXT),
+            self._log + self._unopened,
+        ).to_bytes()
 
     @classmethod
     def resume(
@@ -369,30 +316,23 @@ class Party(Generic[S, R]):
             InvalidEncoding: not a snapshot of this protocol.
             UsageError: the protocol needs the share, and it is missing or another.
         """
-        content, checksum = data[:-32], data[-32:]
-        if tagged_hash(Tag.STORED, content) != checksum:
-            raise InvalidEncoding("checksum differs: the snapshot is damaged")
-        reader = Reader(content)
-        version, number, started, refused = reader.take(4)
-        if version != STORED_VERSION or number != definition.number or max(started, refused) > 1:
-            raise InvalidEncoding("not a snapshot of this protocol and version")
-        me = reader.number(2)
-        session_id = reader.take(SESSION_ID_BYTES)
-        seed = reader.take(SEED_BYTES)
-        setup = definition.setup.decode(reader.take(reader.number(4)), NO_CONTEXT)
-        log = [
-            (PartyId(reader.number(2)), reader.take(reader.number(4)))
-            for _ in range(reader.number(4))
-        ]
-        reader.finish()
+        kept = Snapshot.from_bytes(data, definition.number)
+        setup = definition.setup.decode(kept.setup, NO_CONTEXT)
         setup = definition.adapt(setup, share)
         try:
-            party = cls(definition, setup, me, session_id=session_id, listener=listener, _seed=seed)
+            party = cls(
+                definition,
+                setup,
+                kept.me,
+                session_id=kept.session_id,
+                listener=listener,
+                _seed=kept.seed,
+            )
         except UsageError as error:
             raise InvalidEncoding(f"snapshot: {error}") from error
-        party._view.recall = not refused
-        outputs = party.start() if started else []
-        for sender, message in log:
+        party._view.recall = not kept.refused
+        outputs = party.start() if kept.started else []
+        for sender, message in kept.log:
             outputs += party.receive(sender, message)
         party._view.recall = None
         return party, outputs
@@ -560,10 +500,10 @@ class Party(Generic[S, R]):
 
     def _accept_notice(self, sender: PartyId, payload: bytes) -> None:
         try:
-            reason = AbortNotice.decode(payload, self._wire).reason
+            said = AbortNotice.decode(payload, self._wire).known_reason
         except InvalidEncoding as error:
             if self.phase is Phase.PREPARED:
-                self._gave_up[sender] = "an unknown reason"
+                self._gave_up[sender] = UNKNOWN
                 return
             raise CheckFailed(
                 Reason.MALFORMED_MESSAGE,
@@ -571,8 +511,6 @@ class Party(Generic[S, R]):
                 detail=f"AbortNotice: {error}",
                 evidence=[Evidence(sender, AbortNotice.__name__, payload)],
             ) from None
-        known = reason in Reason.__members__ or reason == GIVEN_UP
-        said = reason if known else "an unknown reason"
         if self.phase is Phase.PREPARED:
             # Another party may already be done: only confirmations decide now.
             self._gave_up[sender] = said
@@ -697,27 +635,19 @@ class Party(Generic[S, R]):
     # ------------------------------------------------------------------ endings and events
 
     def _abort(self, failed: CheckFailed, where: Where) -> list[Output[R]]:
-        # What opened early may be from others who have that secret, and no share.
-        culprits, suspects = failed.culprits - self._unproven, failed.suspects - self._unproven
-        about = failed.about | ((failed.culprits | failed.suspects) & self._unproven)
-        named = culprits | suspects
-        evidence = tuple(
+        received = (
             Evidence(sender, kind.__name__, payload)
             for kind, payloads in self.inbox.payloads.items()
             for sender, payload in payloads.items()
-            if sender in named
         )
-        aborted = Aborted(
-            failed.reason,
+        aborted = judge(
+            failed,
             where,
-            culprits,
-            suspects - {self.me},
-            about - {self.me},
-            failed.detail,
-            evidence + tuple(each for each in failed.evidence if each.sender in named),
-            unsealed=not culprits <= self._authenticated & self._identified,
+            self.me,
+            received,
+            unproven=self._unproven,
+            authenticated=self._authenticated & self._identified,
             prepared=self.phase is Phase.PREPARED,
-            reported_by=failed.reported_by,
         )
         self.phase, self.outcome = Phase.OVER, aborted
         # First of all: whoever drives this party must act on the consequence before anyone hears.
@@ -737,16 +667,8 @@ class Party(Generic[S, R]):
         return []
 
     def _step(self, name: str) -> AbstractContextManager[None]:
-        return _UNTOLD if self.listener is silent else self._told(name)
-
-    @contextmanager
-    def _told(self, name: str) -> Iterator[None]:
         number = self.definition.rounds[self._position].number
-        self.listener(StepStarted(self.me, self.definition.name, number, name))
-        try:
-            yield
-        finally:
-            self.listener(StepFinished(self.me, self.definition.name, number, name))
+        return step(self.listener, self.me, self.definition.name, number, name)
 
     def __repr__(self) -> str:
         state = self.outcome or self.waiting() or "not started"

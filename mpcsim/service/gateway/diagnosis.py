@@ -37,8 +37,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway import fitting
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.rpc.holdings import ACTIVE, VOTED, Holding
-from mpcsim.service.rpc.standing import Standing
+from mpcsim.service.rpc.standing import ACTIVE, VOTED, Holding, Standing
 from mpcsim.service.rpc.statements import SignedRecord, Testimony
 from mpcsim.service.storage.database import REGISTRY, file_of
 

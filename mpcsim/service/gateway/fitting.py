@@ -60,7 +60,7 @@ from typing import Final
 
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, Holding
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Holding
 from mpcsim.service.storage.database import REGISTRY, file_of
 from mpcsim.sim.rich_display import counted
 

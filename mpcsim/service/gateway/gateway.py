@@ -6,9 +6,8 @@ force.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mpcsim.crypto.groups.curves import CURVES
@@ -30,7 +29,6 @@ from mpcsim.service.errors import (
     not_authentic,
     recovered_meanwhile,
     starting,
-    too_many_at_once,
 )
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
@@ -48,12 +46,24 @@ from mpcsim.service.rpc.session_keys import is_call_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.web.entries import note
 from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.places import TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import all_of, both
 
 AT_ONCE: Final = 128
 """Requests of one user that are answered at a time, besides those that may wait for its keys: while
 an MPC node hangs each has a connection of the gateway's to itself, for as long as a link waits."""
+
+
+@dataclass(frozen=True)
+class GatewayParts:
+    """Parts that a gateway's verbs are made of, all of them over the same links."""
+
+    sessions: Sessions
+    waves: Waves
+    streaming: Streaming
+    activation: Activation
+    suspensions: Suspensions
+    meeting: Meeting
+    attestations: Attestations
 
 
 class Gateway:
@@ -63,14 +73,8 @@ class Gateway:
         self,
         registry: Registry,
         links: Mapping[PartyId, Link],
-        sessions: Sessions,
+        parts: GatewayParts,
         *,
-        waves: Waves,
-        streaming: Streaming,
-        activation: Activation,
-        suspensions: Suspensions,
-        meeting: Meeting,
-        attestations: Attestations,
         limits: Mapping[str, Limit] = {},
     ) -> None:
         """
@@ -80,16 +84,14 @@ class Gateway:
         """
         self.registry = registry
         self.links = links
-        self.sessions = sessions
-        self.activation = activation
-        self.suspensions = suspensions
-        self.meeting = meeting
-        self.attestations = attestations
+        self.sessions = parts.sessions
+        self.activation = parts.activation
+        self.suspensions = parts.suspensions
+        self.meeting = parts.meeting
+        self.attestations = parts.attestations
         self.limits = limits
-        self._waves = waves
-        self._streaming = streaming
-        # Two keys, with each of which either MPC node signs.
-        self._places = UserPlaces(AT_ONCE + 4 * sessions.queues["signing"].capacity)
+        self._waves = parts.waves
+        self._streaming = parts.streaming
         self._verbs: dict[str, Any] = {
             "open": self._open,
             "generate": self._generate,
@@ -106,6 +108,12 @@ class Gateway:
         """What a node may ask for."""
         return frozenset(self._verbs)
 
+    @property
+    def most_of_user(self) -> int:
+        """Requests of one user that are to be answered at a time, at most."""
+        # Two keys, with each of which either MPC node signs.
+        return AT_ONCE + 4 * self.sessions.queues["signing"].capacity
+
     async def hellos(self) -> dict[PartyId, wire.Hello]:
         """Who the MPC nodes are, as far as can be found out now.
 
@@ -121,22 +129,8 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        with self._place(asking.claims.user_id):
-            await self._attend()
-            return await self._answer(verb, asking, data)
-
-    @contextmanager
-    def _place(self, user_id: str) -> Iterator[None]:
-        """Answer a request of a user in the block.
-
-        Raises:
-            Refused: too many of this user are being answered.
-        """
-        try:
-            with self._places.held(user_id):
-                yield
-        except TooManyOfUser:
-            raise too_many_at_once() from None
+        await self._attend()
+        return await self._answer(verb, asking, data)
 
     async def _attend(self) -> None:
         """What is to be done before any request is answered."""
@@ -160,10 +154,9 @@ class Gateway:
         Raises:
             Refused: with an HTTP status.
         """
-        with self._place(asking.claims.user_id):
-            await self._attend()
-            reply = await self._streaming.exchange(asking, body)
-            return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+        await self._attend()
+        reply = await self._streaming.exchange(asking, body)
+        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is

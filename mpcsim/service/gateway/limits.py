@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
 from mpcsim.service.gateway.sessions.sessions import Asking
-from mpcsim.service.web.token_bucket import TokenBucket
+from mpcsim.service.web.user_limits import TokenBucket
 
 USERS: Final = 100_000
 """Of whom it is known how much they have asked for, some 200 bytes each; of more, those who have

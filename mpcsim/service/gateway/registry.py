@@ -26,6 +26,7 @@ from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 from mpcsim.ids import PartyId
+from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.rpc.wire import Occasion
@@ -42,7 +43,6 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MAX_USERNAME_CHARS: Final = 64
 ATTEMPTS_S: Final = 86_400.0
 """How long a call's name is remembered after a key was last voted for under it."""
 MAX_ATTEMPTS: Final = 64
@@ -256,17 +256,17 @@ class Registry:
         return frozenset(i for (i,) in self._database.rows("SELECT user_id FROM users"))
 
     def sign_up(self, username: str, user_id: str | None = None) -> User:
-        """Make a user. Names that differ in any character, or in its case, are different.
+        """Make a user. Names that differ in more than their spelling are different, as in case.
 
         Args:
             user_id: of a user whom an earlier registry knew; a new one by default.
 
         Raises:
-            UsageError: the name is not 1 to 64 printable characters.
+            UsageError: as from ``enforce_username``.
             UsernameTaken: there is such a user.
             sqlite3.IntegrityError: the identifier is another user's.
         """
-        _check_username(username)
+        username = enforce_username(username)
         user = User(user_id or self._rng.bytes(16).hex(), username, self._timestamp())
         with self._database.transaction() as cursor:
             if self._user("username", username):
@@ -281,10 +281,9 @@ class Registry:
         """The user of that name, or None.
 
         Raises:
-            UsageError: the name is not 1 to 64 printable characters.
+            UsageError: as from ``enforce_username``.
         """
-        _check_username(username)
-        return self._user("username", username)
+        return self._user("username", enforce_username(username))
 
     def user(self, user_id: str) -> User | None:
         """The user with that identifier, or None."""
@@ -658,8 +657,3 @@ def _usable_pem(text: str) -> str:
 
 def _columns(at: Occasion) -> tuple[str, str, str]:
     return at.user_id, at.key_id.hex(), at.session_id.hex()
-
-
-def _check_username(username: str) -> None:
-    if not 1 <= len(username) <= MAX_USERNAME_CHARS or not username.isprintable():
-        raise UsageError(f"username: not 1 to {MAX_USERNAME_CHARS} printable characters")

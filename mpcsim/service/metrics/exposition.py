@@ -7,9 +7,11 @@ two. The server in it is the one that the service has, too, with limits on whoev
 
 from __future__ import annotations
 
+import asyncio
+import math
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -33,6 +35,8 @@ from mpcsim.service.web.http import HANDLERS, App
 from mpcsim.version import __version__
 
 LIMITS: Final = ConnectionLimits(connections=20, header_bytes=8192, header_s=5, body_s=10)
+EVERY_S: Final = 0.1
+"""Between two times at which figures are put together, some milliseconds each."""
 STOPPING_S: Final = 3.0
 """How long an answer that is under way at the end may still take."""
 
@@ -68,15 +72,41 @@ def registry_of(seen: Seen, *more: Collector) -> CollectorRegistry:
     return registry
 
 
+class _Figures:
+    """What is shown, put together seldom: that takes the interpreter from the service, and anybody
+    may ask. Whoever asks meanwhile has it as of later, together."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._turn = asyncio.Lock()
+        self._made = "", -math.inf, b""
+        """What was put together last: its kind, when that was begun, and what came of it."""
+        self._next = -math.inf
+
+    async def of(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:
+        """Return them as of now, or a moment later."""
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        async with self._turn:
+            made, at, encoded = self._made
+            if made != kind or at < now:
+                await asyncio.sleep(self._next - loop.time())
+                at, encoded = loop.time(), encode(self._registry)
+                self._made = kind, at, encoded
+                self._next = loop.time() + EVERY_S
+            return encoded
+
+
 def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
     """The application at the port."""
+    figures = _Figures(registry)
 
     async def metrics(request: Request) -> Response:
         try:
             encode, kind = choose_encoder(request.headers.get("accept", ""))
         except (TypeError, ValueError):  # a version that is none
             encode, kind = choose_encoder("")
-        return Response(encode(registry), media_type=kind)
+        return Response(await figures.of(encode, kind), media_type=kind)
 
     async def ready(request: Request) -> Response:
         state = await readiness.state()

@@ -1,7 +1,7 @@
 """An MPC node's HTTP interface: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
 
 Bodies are binary (``wire``). Errors are JSON with an ``error`` member; what the gateway has to tell
-apart is in others (``mpcsim.service.web.refusals``).
+apart is in others (``mpcsim.service.rpc.refusals``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import GrantRefused
+from mpcsim.service.rpc.refusals import to_json
 from mpcsim.service.web.entries import Book
 from mpcsim.service.web.http import HANDLERS, App, read_body
-from mpcsim.service.web.refusals import to_json
 from mpcsim.service.web.threads import in_thread
 
 
@@ -38,6 +38,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
         if verb not in node.verbs:
             raise HTTPException(404)
         grant = _grant(request.headers.get("authorization", ""))
+        node.check_grant(grant)
         body = await read_body(request, wire.MAX_BODY_BYTES)
         if node.quick(verb, body):
             reply = node.handle(verb, grant, body)

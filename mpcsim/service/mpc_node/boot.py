@@ -48,7 +48,7 @@ class Boot:
     def start(self) -> None:
         """Begin anew: nothing that was asked for before is good any more."""
         context, seal_key = self._context, self.seal_key.public
-        number = context.store.seal_number()
+        number = context.store.keys.seal_number()
         signature = context.identity.sign(SealKeyStatement(context.me, seal_key, number))
         boot, me = context.rng.bytes(BOOT_BYTES), context.identity.public
         self._hello = wire.Hello(context.me, me, seal_key, signature, boot, number)
@@ -57,6 +57,14 @@ class Boot:
         """Signing sessions under the present boot and the one before, by boot: who carries a
         request could have one begun twice, and what the client says in the first would not fit the
         second, as if the client had cheated."""
+
+    def check_grant(self, data: bytes) -> None:
+        """See that a grant is the gateway's, whatever for.
+
+        Raises:
+            GrantRefused: it is not.
+        """
+        self._grants.check(data)
 
     def read_grant(self, data: bytes) -> Grant:
         """Use a grant up.
@@ -67,7 +75,7 @@ class Boot:
         return self._grants.read(data)
 
     def check_present(self, use: VaultUse) -> None:
-        """See that a request is for this start of the node.
+        """Check that a request is for this start of the node.
 
         Raises:
             Refused: it is for an earlier one.
@@ -80,7 +88,7 @@ class Boot:
             raise another_boot(self._context.me)
 
     def check_new(self, session_id: bytes) -> None:
-        """See that no signing session of this id has been begun.
+        """Check that no signing session of this id has been begun.
 
         Raises:
             Refused: one has.

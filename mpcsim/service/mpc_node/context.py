@@ -26,7 +26,7 @@ Verb: TypeAlias = Callable[[Grant, bytes], wire.Body | None]
 
 @dataclass(frozen=True)
 class NodeContext:
-    """One MPC node's store, keys and locks.
+    """Store, keys and locks of one MPC node.
 
     Locks are taken in this order: a session's, ``settling``, ``lock``, the store's; in a
     transaction none of the others is waited for.
@@ -39,7 +39,7 @@ class NodeContext:
     peer: Peer
     rng: Rng
     listener: Listener
-    """Is told what the parties do, by whichever thread drives them."""
+    """Callback for what the parties do, from whichever thread drives them."""
     settling: threading.Lock = field(default_factory=threading.Lock)
     """Held while shares are prepared or dropped; taken before ``lock``."""
     lock: threading.RLock = field(default_factory=threading.RLock)

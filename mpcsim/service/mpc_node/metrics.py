@@ -12,7 +12,7 @@ from mpcsim.service.metrics.aborts import Aborts
 from mpcsim.service.metrics.readiness import Probe, in_a_thread
 from mpcsim.service.metrics.stores import StoreSizes, writable
 from mpcsim.service.mpc_node.node import MpcNode
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 
 
 class MpcNodeBooks(Collector):

@@ -57,13 +57,13 @@ from mpcsim.service.mpc_node.verbs.suspension import Suspensions
 from mpcsim.service.mpc_node.verbs.vault import VaultHalves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Keyring
-from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.entries import note
 
 
 class MpcNode:
-    """One of the two MPC nodes."""
+    """MPC node of the operator or of the institution."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class MpcNode:
         """
         self.me = me
         rng = rng or SystemRng()
-        seal_key, identity = store.seal_key(rng), store.identity(rng)
+        seal_key, identity = store.keys.seal_key(rng), store.keys.identity(rng)
         context = NodeContext(me, store, identity, Peer(me, store), rng, listener)
         self._context = context
         self._sessions = SessionTable(clock, context.lock)
@@ -157,7 +157,7 @@ class MpcNode:
 
     @property
     def verbs(self) -> frozenset[str]:
-        """What the gateway may ask for."""
+        """Verbs that the gateway may ask for."""
         return frozenset(self._verbs)
 
     @property
@@ -166,7 +166,7 @@ class MpcNode:
 
     @property
     def sessions(self) -> int:
-        """How many are open."""
+        """Number of open sessions."""
         return len(self._sessions)
 
     @property
@@ -176,7 +176,7 @@ class MpcNode:
 
     @property
     def stranger(self) -> str | None:
-        """What it lacks to make keys: to have met the other MPC node."""
+        """Reason why this node cannot make keys: it has not met the other one; None: it has."""
         try:
             self._context.peer.identity()
         except NodeFailed as failed:
@@ -191,7 +191,7 @@ class MpcNode:
         return verb in ("open", "sign", "presigned")
 
     def hello(self) -> wire.Hello:
-        """Who this node is, since its last start."""
+        """Return who this node is, since its last start."""
         return self._boot.hello
 
     def meet(self, hello: wire.Hello) -> None:
@@ -202,6 +202,14 @@ class MpcNode:
                 comes of that.
         """
         self._context.peer.meet(hello)
+
+    def check_grant(self, grant: bytes) -> None:
+        """See that whoever asks is the gateway, before anything is taken from them.
+
+        Raises:
+            GrantRefused: it is not.
+        """
+        self._boot.check_grant(grant)
 
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Answer one request.
@@ -225,7 +233,7 @@ class MpcNode:
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:
-        """What a crash of this node leaves: the store, and no session."""
+        """Go on as after a crash: with the store, and no session."""
         with self._context.lock:
             self._sessions.clear()
             self._shares.clear()

@@ -30,7 +30,7 @@ class Peer:
         self.party = party
         self._me = ROLES[me]
         self._store = store
-        self._known = store.peer_identity()
+        self._known = store.keys.peer_identity()
         self._lock = threading.Lock()
 
     def meet(self, hello: Hello) -> None:
@@ -46,7 +46,7 @@ class Peer:
             raise Refused(BAD_REQUEST, f"this is not who the {it} is, says the {self._me}")
         with self._lock:
             if self._known is None:
-                self._store.pin(hello.identity)
+                self._store.keys.pin(hello.identity)
                 self._known = hello.identity
         if hello.identity != self._known:
             raise NodeFailed(

@@ -12,7 +12,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.errors import no_such_key, store_failed, suspended, unmerged
 from mpcsim.service.mpc_node.context import LOG, NodeContext
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc.holdings import ACTIVE
+from mpcsim.service.rpc.standing import ACTIVE
 
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
@@ -54,7 +54,7 @@ class KeyShares:
         return stored
 
     def check_merged(self, *shares: StoredShare) -> None:
-        """See that shares are not from a store that was put back, and unheard of since.
+        """Check that shares are not from a store that was put back, and unheard of since.
 
         Raises:
             Unmerged: they are.

@@ -20,7 +20,7 @@ from mpcsim.service.gateway.activation.suspensions import Suspensions
 from mpcsim.service.gateway.api.app import create_app
 from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, embedded
 from mpcsim.service.gateway.api.token_keys import TokenKeys
-from mpcsim.service.gateway.gateway import Gateway
+from mpcsim.service.gateway.gateway import Gateway, GatewayParts
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, MpcNodePort, OverHttp
 from mpcsim.service.gateway.meeting import Meeting
@@ -76,7 +76,7 @@ class OpenGateway:
                 end a longer one.
 
         Raises:
-            UsageError: the name is not 1 to 64 printable characters.
+            UsageError: the name is none (``mpcsim.service.precis``).
         """
         registry = self.gateway.registry
         user = registry.user_by_name(username) or registry.sign_up(username)
@@ -158,9 +158,7 @@ def open_gateway(
             _at_once(meeting.hold())
         waves = Waves(sessions, links, carrier, attestations.aborted)
         suspensions = Suspensions(registry, links, sessions)
-        gateway = Gateway(
-            registry,
-            links,
+        parts = GatewayParts(
             sessions,
             waves=waves,
             streaming=Streaming(sessions, links, carrier, attestations.aborted, options.forwarding),
@@ -168,13 +166,14 @@ def open_gateway(
             suspensions=suspensions,
             meeting=meeting,
             attestations=attestations,
-            limits=limits.by_verb(
-                options.clock,
-                guesses=options.limit_guesses,
-                recoveries=options.limit_recoveries,
-                signatures=options.limit_signatures,
-            ),
         )
+        limited = limits.by_verb(
+            options.clock,
+            guesses=options.limit_guesses,
+            recoveries=options.limit_recoveries,
+            signatures=options.limit_signatures,
+        )
+        gateway = Gateway(registry, links, parts, limits=limited)
         registry.tokens_may_live(options.token_lifetime_s)
         registry.forget_signing_keys()
         if data is not None:

@@ -33,8 +33,9 @@ from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, Use
 from mpcsim.service.operations.assembly import distant
 from mpcsim.service.operations.data_folder import ring, store_file
 from mpcsim.service.operations.deployment import belong
+from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.grants import GrantIssuer, Scope
-from mpcsim.service.rpc.holdings import PREPARED
+from mpcsim.service.rpc.standing import PREPARED
 from mpcsim.service.rpc.statements import SignedTestimony, Testify, signed_by, vouched
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 from mpcsim.sim.simulated_network import SimulatedNetwork
@@ -130,7 +131,8 @@ class Doctor:
                 nobody has been signed up.
         """
         new, held = {}, {user_id for user_id, _ in self.keys}
-        for user_id, name in names.items():
+        for user_id, given in names.items():
+            name = enforce_username(given)
             known, holder = self._registry.user(user_id), self._registry.user_by_name(name)
             if known is not None and known.username != name:
                 raise UsageError(f"user {user_id} is registered as {known.username!r}")

@@ -18,9 +18,9 @@ from mpcsim.service.gateway.api.smart_accounts import MakeService
 from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
+from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.web.entries import Log
-from mpcsim.service.web.places import MOST_OF_USER
+from mpcsim.service.web.user_limits import MOST_OF_USER
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import check_forwarding, whole
 from mpcsim.sim.run.faults import Fault

@@ -177,7 +177,7 @@ def replace_lost_seal_key(
     path = _there(data, ROLES[party])
     try:
         with claimed(path.parent), closing(ShareStore(path, now)) as store:
-            return store.replace_seal_key(rng)
+            return store.keys.replace_seal_key(rng)
     except StoreFailed as error:
         raise UsageError(str(error)) from error
 

@@ -77,8 +77,8 @@ class ConnectionLimits:
         "MAX_CONNECTIONS",
         whole(1, 100_000, "a number of connections"),
         "Connections at a time, of each process. One more displaces one that keeps waiting for "
-        "its client; if none does, it is answered 503. So is a user's call at node or gateway for "
-        "whom a quarter of them is busy already.",
+        "its client; if none does, it is answered 503. So is a user's call at the node for whom a "
+        "quarter of them is busy already; the gateway's answer is 429.",
     )
     header_bytes: int = setting(
         32 * 1024,

@@ -190,12 +190,11 @@ class GrantReader:
         self._lock = threading.Lock()
         """Guards the attributes above."""
 
-    def read(self, data: bytes) -> Grant:
-        """A grant, which is used up by this.
+    def check(self, data: bytes) -> float:
+        """See that a grant is the gateway's, whatever for; returns the time of now.
 
         Raises:
-            GrantRefused: it is not the gateway's, for another MPC node, expired or used before.
-            AnotherBoot: it is from before this node's last start.
+            GrantRefused: it is not.
         """
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         now = self._now()
@@ -204,6 +203,16 @@ class GrantReader:
             ring.look(now)
         if not hmac.compare_digest(tag, _mac(ring.keys.key, content)):
             self._check_otherwise(tag, content, now)
+        return now
+
+    def read(self, data: bytes) -> Grant:
+        """A grant, which is used up by this.
+
+        Raises:
+            GrantRefused: it is not the gateway's, for another MPC node, expired or used before.
+            AnotherBoot: it is from before this node's last start.
+        """
+        now, content = self.check(data), data[_MAC_BYTES:]
         if len(content) != _CONTENT.size:
             raise GrantRefused("the grant is malformed")
         party, boot, expires_ms, number, *packed = _CONTENT.unpack(content)

@@ -7,15 +7,30 @@ node's signature. All of them may be asked twice.
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from mpcsim.crypto.encoding import U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
-from mpcsim.service.rpc.holdings import Holding
 from mpcsim.service.rpc.statements import Abort, Held, SignedRecord
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES, Body
 
+PREPARED: Final = "prepared"
+VOTED: Final = "voted"
+ACTIVE: Final = "active"
+"""States of a share."""
+
 PAGE: Final = 500
 """Most shares in a reply to ``holdings``."""
+
+
+class Holding(NamedTuple):
+    """That a share is there, without the share."""
+
+    key_id: str
+    user_id: str
+    curve: str
+    public_key: bytes
+    state: str
+    recoveries: int
 
 
 @wire

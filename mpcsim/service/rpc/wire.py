@@ -41,6 +41,12 @@ NO_GUESS: Final = b"guess=no"
 HELLO_PATH: Final = "/hello"
 """Where an MPC node says who it is."""
 
+# How long sessions may take: an MPC node ends its own, and the gateway its books of them.
+SIGNING_S: Final = 15.0
+"""Signing: a few round trips, with a slow network to spare."""
+MAKING_S: Final = 60.0
+"""Key generation and recovery, which wait for a password to be stretched, too."""
+
 MAX_MESSAGES: Final = 64
 """In one request: a key generation has 24 messages altogether."""
 MAX_BODY_BYTES: Final = 1 << 20

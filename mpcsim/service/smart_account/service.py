@@ -133,16 +133,18 @@ class SmartAccountService:
         return self._answers[endpoint](request, user_id)
 
     def renewed(self) -> SmartAccountService:
-        """A service like this one, for when the chain was begun anew: nothing is remembered, and
-        what is missing is deployed.
+        """A service like this one, for when the chain was begun anew: what is missing is deployed,
+        and nothing remembered but what has been spent for each user.
 
         Raises:
             UsageError, ChainUnavailable: as when this one was made.
         """
         bundler, sponsor, deposit, budget, now = self._made_with
-        return SmartAccountService(
+        made = SmartAccountService(
             self.chain, bundler, sponsor, deposit=deposit, budget=budget, now=now
         )
+        made._budget, made._risk = self._budget, self._risk
+        return made
 
     def owner_account(self, owner: ChecksumAddress) -> ChecksumAddress:
         """The address of an owner's account, deployed or not."""
@@ -277,13 +279,13 @@ class SmartAccountService:
                 raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
             self._settle(user_id)
             most = _bundle_gas(operation) * operation.max_fee_per_gas
-            self._risk.spend(user_id, most)
+            day = self._risk.spend(user_id, most)
             try:
                 known.transaction = self._bundle(operation)
             except (BadRequest, Refused, JsonRpcError):  # nothing was sent
-                self._risk.give_back(user_id, most)
+                self._risk.give_back(user_id, most, day)
                 raise
-            known.at_risk = most
+            known.at_risk, known.day = most, day
         return {"user_op_hash": to_wire(user_op_hash)}
 
     def _settle(self, user_id: str) -> None:
@@ -299,7 +301,7 @@ class SmartAccountService:
                 )
                 paid = 0 if found is None else int(found["actual_gas_cost"], 16)
                 lost = max(0, receipt.gas_used * receipt.effective_gas_price - paid)
-                self._risk.give_back(user_id, known.at_risk - lost)
+                self._risk.give_back(user_id, known.at_risk - lost, known.day)
                 known.at_risk = 0
 
     def _receipt(self, request: Mapping[str, object], user_id: str) -> Reply:

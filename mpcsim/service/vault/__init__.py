@@ -14,6 +14,8 @@ from mpcsim.service.vault.presignatures import (
     seal_presignature,
 )
 from mpcsim.service.vault.sealing import (
+    DerivedKey,
+    NodeKeys,
     new_salt,
     open_share,
     password_key,
@@ -33,7 +35,7 @@ from mpcsim.service.vault.strings import (
     VaultError,
     WrongKey,
 )
-from mpcsim.service.vault.use import VaultUse, answer_tag, hashes
+from mpcsim.service.vault.use import SigningRequest, VaultUse, answer_tag, hashes
 
 __all__ = [
     "HALF_BYTES",
@@ -43,11 +45,14 @@ __all__ = [
     "Argon2Cost",
     "EncryptedShare",
     "MalformedVault",
+    "NodeKeys",
+    "DerivedKey",
     "PresignatureHeader",
     "ReplyKey",
     "SealKey",
     "SealedPresignature",
     "SecretStore",
+    "SigningRequest",
     "VaultError",
     "VaultKey",
     "VaultUse",

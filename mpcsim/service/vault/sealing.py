@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -62,18 +62,36 @@ def password_key(password: str, salt: bytes, cost: Argon2Cost) -> bytearray:
     return bytearray(crypto_pwhash_alg(KEY_BYTES, data, salt, cost.operations, memory, algorithm))
 
 
+@dataclass(frozen=True)
+class DerivedKey:
+    """Key of a password, with what it was derived under."""
+
+    key: bytes | bytearray = field(repr=False)
+    """From ``password_key``; SECRET, the caller wipes it."""
+    salt: bytes
+    cost: Argon2Cost
+
+
+@dataclass(frozen=True)
+class NodeKeys:
+    """Keys of both MPC nodes that go into a vault, by party."""
+
+    seal_keys: Mapping[PartyId, bytes]
+    """X25519 public keys."""
+    auth_keys: Mapping[PartyId, bytes] = field(repr=False)
+    """``KeyShare.auth_key`` of the share and each MPC node."""
+    identities: Mapping[PartyId, bytes]
+    """Ed25519 public keys."""
+
+
 def seal_share(
     share: bytes,
     *,
-    pw_key: bytes | bytearray,
-    salt: bytes,
-    cost: Argon2Cost,
+    password: DerivedKey,
     key_id: str,
     curve: str,
     user_id: str,
-    node_keys: Mapping[PartyId, bytes],
-    auth_keys: Mapping[PartyId, bytes],
-    identities: Mapping[PartyId, bytes],
+    nodes: NodeKeys,
     rng: Rng,
     whole: bool = False,
 ) -> tuple[str, str]:
@@ -81,11 +99,7 @@ def seal_share(
 
     Args:
         share: serialized client share, at most ``MAX_SHARE_BYTES``.
-        pw_key: from ``password_key`` with the same salt and cost; the caller wipes it.
         key_id: 64 lower-case hex digits.
-        node_keys: X25519 public key of each MPC node.
-        auth_keys: ``KeyShare.auth_key`` of the share and each MPC node.
-        identities: Ed25519 public key of each MPC node.
         whole: vault policy ``signer``: either MPC node opens it alone.
 
     Raises:
@@ -93,14 +107,15 @@ def seal_share(
     """
     if not 1 <= len(share) <= MAX_SHARE_BYTES:
         raise UsageError(f"share of {len(share)} bytes, 1 to {MAX_SHARE_BYTES} can be sealed")
+    pw_key, salt = password.key, password.salt
     if len(pw_key) != KEY_BYTES:
         raise UsageError(f"pw_key of {len(pw_key)} bytes, expected {KEY_BYTES}")
     if len(salt) != SALT_BYTES:
         raise UsageError(f"salt of {len(salt)} bytes, expected {SALT_BYTES}")
     for what, keys in (
-        ("seal key", node_keys),
-        ("authentication key", auth_keys),
-        ("identity", identities),
+        ("seal key", nodes.seal_keys),
+        ("authentication key", nodes.auth_keys),
+        ("identity", nodes.identities),
     ):
         if set(keys) != set(MPC_NODES):
             raise UsageError(f"one {what} for each MPC node expected")
@@ -114,11 +129,11 @@ def seal_share(
             key_id=key_id,
             curve=curve,
             salt=salt,
-            cost=cost,
+            cost=password.cost,
             confirmation=bytes(KEY_BYTES),
-            halves=seal_halves(secret, node_keys, key_id, user_id, rng, whole=whole),
-            auth_keys=auth_keys,
-            identities=identities,
+            halves=seal_halves(secret, nodes.seal_keys, key_id, user_id, rng, whole=whole),
+            auth_keys=nodes.auth_keys,
+            identities=nodes.identities,
             whole=whole,
         )
         key, confirmation = _derive(secret, store)

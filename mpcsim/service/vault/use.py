@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from mpcsim.crypto.bip32 import Path, path_bytes
@@ -38,6 +39,19 @@ def answer_tag(pair_secret: bytes, sender: PartyId, session_id: bytes, mac: byte
         mac: of the request, which it is a digest of, also for those who have its key.
     """
     return tagged_mac(Tag.VAULT_ANSWER, pair_secret, session_id, u32(sender), mac)
+
+
+@dataclass(frozen=True)
+class SigningRequest:
+    """A message to be signed, and the session in which."""
+
+    signer: PartyId
+    session_id: bytes
+    message: bytes
+    path: Path = ()
+    """Of the child key to sign with."""
+    presignatures: int = 0
+    """How many are to be made, where it is they."""
 
 
 class VaultUse(NamedTuple):
@@ -99,23 +113,15 @@ class VaultUse(NamedTuple):
         key_id: bytes,
         user_id: str,
         boot: bytes,
-        *,
-        signer: PartyId,
-        session_id: bytes,
-        message: bytes,
+        request: SigningRequest,
         first: tuple[bytes, ...],
         reply_key: bytes = b"",
-        path: Path = (),
-        presignatures: int = 0,
     ) -> Self:
         """Beginning a signing session.
 
         Args:
-            message: to be signed.
             first: ``hashes`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
-            path: of the child key to sign with.
-            presignatures: how many are to be made, where it is they.
         """
         return cls(
             "sign",
@@ -123,12 +129,12 @@ class VaultUse(NamedTuple):
             user_id,
             boot,
             reply_key=reply_key,
-            signer=signer,
-            session_id=session_id,
-            message=hashlib.sha256(message).digest(),
+            signer=request.signer,
+            session_id=request.session_id,
+            message=hashlib.sha256(request.message).digest(),
             first=first,
-            path=path,
-            presignatures=presignatures,
+            path=request.path,
+            presignatures=request.presignatures,
         )
 
     def mac(self, key: bytes) -> bytes:

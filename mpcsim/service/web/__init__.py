@@ -9,7 +9,7 @@ from mpcsim.service.web.logs import (
     configure_logs,
     printable,
 )
-from mpcsim.service.web.places import SHARE
+from mpcsim.service.web.user_limits import SHARE
 
 __all__ = [
     "FOLDER_VARIABLE",

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from mpcsim.service.web.token_bucket import TokenBucket
+from mpcsim.service.web.user_limits import TokenBucket
 
 REQUEST: Final = "request"
 """The event of the lines that entries become."""

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cache
+from typing import Any, TypedDict, Unpack
 
-from mpcsim.errors import UsageError
+from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import PartyId
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.sim.experiments.sweep import Plain
@@ -19,38 +20,50 @@ from mpcsim.sim.scenario import Policy
 from mpcsim.sim.simulation import Simulation
 
 
+class RegionSettings(TypedDict, total=False):
+    """Settings of a preset network, by the names that they have as columns of a sweep."""
+
+    operator: str | None
+    institution: str | None
+    gateway: str | None
+    access: str
+    loss: float | None
+    cold: bool | None
+
+
+class SigningSettings(RegionSettings, total=False):
+    """The same, and the fields of ``Policy``."""
+
+    timeout_ms: float
+    attempts: int
+    resend_ms: float
+
+
 def signing_point(
     *,
     seed: int,
     network: Network | str = "virginia",
-    operator: str | None = None,
-    institution: str | None = None,
-    gateway: str | None = None,
-    access: str = "datacentre",
-    loss: float | None = None,
-    cold: bool | None = None,
     curve: str = "secp256k1",
     signers: Iterable[int] | None = None,
     threshold: int = 2,
     scheme: str | None = None,
     compute: Compute | None = None,
-    timeout_ms: float = math.inf,
-    attempts: int = 1,
-    resend_ms: float = math.inf,
     faults: Iterable[Fault] = (),
+    **settings: Unpack[SigningSettings],
 ) -> dict[str, Plain]:
     """Sign once with the shares of a ready key, which all parties placed in the network hold.
 
     Args:
-        network: a network, or the region of a preset. ``operator``, ``institution``, ``gateway``,
-            ``access`` and ``loss`` are those of ``Network.preset``, and for a region only.
-        cold: every session opens its connections anew; the network's own setting by default.
+        network: a network, or the region of a preset.
         curve: ``secp256k1`` (ECDSA) or ``ed25519`` (FROST).
         signers: who signs; by default the first holders, as many as the key needs.
         threshold: signers that the key needs.
         scheme: multiplication scheme on secp256k1, e.g. ``ot/80``.
         compute: how long computing takes; no time by default, so that results repeat anywhere.
-        timeout_ms, attempts, resend_ms: as in ``Policy``.
+        settings: ``operator``, ``institution``, ``gateway``, ``access`` and ``loss`` as of
+            ``Network.preset``, for a region only; ``cold``: every session opens its connections
+            anew, the network's own setting by default; ``timeout_ms``, ``attempts`` and
+            ``resend_ms`` as in ``Policy``.
 
     Returns:
         ``verdict`` of the last attempt; ``valid``: 1.0 or 0.0; ``elapsed_ms`` of all attempts
@@ -59,15 +72,20 @@ def signing_point(
         REST call opens before.
 
     Raises:
-        UsageError: bad network, curve, quorum, scheme or policy.
+        UsageError: bad network, curve, quorum, scheme or policy, or an unknown setting.
     """
-    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
+    _check_names(settings, SigningSettings)
+    network = _network(network, settings)
     shares = _key(curve, scheme, threshold, tuple(sorted(network.placement)))
     simulation = Simulation(
         network,
         seed,
         compute or Free(),
-        Policy(timeout_ms, attempts, resend_ms),
+        Policy(
+            settings.get("timeout_ms", math.inf),
+            settings.get("attempts", 1),
+            settings.get("resend_ms", math.inf),
+        ),
         tuple(faults),
         secrets_seed=f"sweep {seed}",
         shares={i: replace(share, guard=Guard()) for i, share in shares.items()},
@@ -91,14 +109,9 @@ def replay_point(
     seed: int,
     graph: MessageGraph,
     network: Network | str = "virginia",
-    operator: str | None = None,
-    institution: str | None = None,
-    gateway: str | None = None,
-    access: str = "datacentre",
-    loss: float | None = None,
-    cold: bool | None = None,
     samples: int = 20_000,
     approximate: bool = False,
+    **settings: Unpack[RegionSettings],
 ) -> dict[str, Plain]:
     """Replay a recorded graph: a protocol, or a whole call of the REST API.
 
@@ -108,7 +121,7 @@ def replay_point(
 
     Args:
         graph: ``mpcsim.sim.replay.record`` or ``LocalService.record`` makes it.
-        network: and ``operator`` to ``cold``, as of ``signing_point``.
+        network: and ``settings`` from ``operator`` to ``cold``, as of ``signing_point``.
         samples: and ``approximate``, as of ``MessageGraph.replay``.
 
     Returns:
@@ -116,9 +129,10 @@ def replay_point(
         ``failed``, the share of them that did; the ``scope`` of the times.
 
     Raises:
-        UsageError: bad network, or as for ``MessageGraph.replay``.
+        UsageError: bad network or setting, or as for ``MessageGraph.replay``.
     """
-    network = _network(network, operator, institution, gateway, access, loss, cold=cold)
+    _check_names(settings, RegionSettings)
+    network = _network(network, settings)
     found = graph.replay(network, samples, seed=seed, approximate=approximate)
     at = found.percentiles((50, 95, 99))
     return {
@@ -130,17 +144,22 @@ def replay_point(
     }
 
 
-def _network(
-    network: Network | str,
-    operator: str | None,
-    institution: str | None,
-    gateway: str | None,
-    access: str,
-    loss: float | None,
-    *,
-    cold: bool | None,
-) -> Network:
+def _check_names(settings: Mapping[str, Any], known: type[Any]) -> None:
+    """
+    Raises:
+        UsageError: a setting has another name, with the near matches.
+    """
+    names = known.__annotations__
+    for name in settings:
+        if name not in names:
+            raise UsageError(unknown("setting", name, tuple(names)))
+
+
+def _network(network: Network | str, settings: RegionSettings) -> Network:
     """A network, or that of a region with its settings."""
+    access, loss = settings.get("access", "datacentre"), settings.get("loss")
+    operator, institution = settings.get("operator"), settings.get("institution")
+    gateway, cold = settings.get("gateway"), settings.get("cold")
     if isinstance(network, str):
         network = Network.preset(
             network,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -29,6 +29,19 @@ Points = tuple[ArrayLike, ArrayLike]
 Values = NDArray[np.float64]
 
 
+class Marks(TypedDict, total=False):
+    """Lines and grounds that help to read curves."""
+
+    across: Mapping[str, float] | None
+    """Heights with a dotted line, by name."""
+    along: Mapping[str, float] | None
+    """Values of x with a dotted line, by name."""
+    faint: Sequence[Points]
+    """Lines without a name, behind the others."""
+    shaded: Sequence[tuple[float, float]]
+    """Stretches of x with a grey ground."""
+
+
 def curves(
     lines: Mapping[str, Points],
     *,
@@ -38,12 +51,9 @@ def curves(
     steps: bool = False,
     dots: Mapping[str, Points] | None = None,
     parties: Mapping[str, PartyId] | None = None,
-    across: Mapping[str, float] | None = None,
-    along: Mapping[str, float] | None = None,
-    faint: Sequence[Points] = (),
-    shaded: Sequence[tuple[float, float]] = (),
     x_scale: Scale | None = None,
     y_scale: Scale | None = None,
+    **marks: Unpack[Marks],
 ) -> Chart:
     """A line for each name. An axis whose values are magnitudes apart is logarithmic, and symlog if
     there is a zero among them: small losses have room beside none at all.
@@ -58,16 +68,17 @@ def curves(
         steps: a value holds until the next one.
         dots: by name, points without a line.
         parties: which lines and points are whose: they have the party's colour.
-        across: by name, heights with a dotted line.
-        along: by name, values of x with a dotted line.
-        faint: lines without a name, behind the others.
-        shaded: stretches of x with a grey ground.
         x_scale, y_scale: if not as said above.
+        marks: what is drawn besides, see ``Marks``: ``across``, ``along``, ``faint``, ``shaded``.
 
     Raises:
         UsageError: nothing to show, a line whose values are not as many, or more lines than can be
             told apart.
     """
+    if unknown := marks.keys() - Marks.__annotations__.keys():
+        raise TypeError(f"curves has no argument {min(unknown)!r}")
+    across, along = marks.get("across"), marks.get("along")
+    faint, shaded = marks.get("faint", ()), marks.get("shaded", ())
     drawn = {name: _points(name, given) for name, given in lines.items()}
     points = {name: _points(name, given) for name, given in (dots or {}).items()}
     behind = [_points("a faint line", given) for given in faint]
@@ -76,11 +87,11 @@ def curves(
         raise UsageError("no line to show")
     owned = parties or {}
     styles = _styles(list(drawn), LINES, owned)
-    marks = _styles(list(points), MARKERS, owned)
+    symbols = _styles(list(points), MARKERS, owned)
     handles = [Line2D([], [], label=name, **style) for name, style in styles.items()]
     handles += [
         Line2D([], [], label=name, linestyle="", markersize=6, **style)
-        for name, style in marks.items()
+        for name, style in symbols.items()
     ]
     if len(handles) == 1:
         handles = []
@@ -103,7 +114,7 @@ def curves(
     for name, (xs, ys) in drawn.items():
         axes.plot(xs, ys, label=name, drawstyle=how, zorder=3, **styles[name])
     for name, (xs, ys) in points.items():
-        axes.plot(xs, ys, label=name, linestyle="", markersize=6, zorder=5, **marks[name])
+        axes.plot(xs, ys, label=name, linestyle="", markersize=6, zorder=5, **symbols[name])
     for name, height in (across or {}).items():
         axes.axhline(height, color=GREY, linestyle=":", linewidth=1.0, zorder=2)
         axes.annotate(

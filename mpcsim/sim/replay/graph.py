@@ -28,7 +28,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -49,6 +49,16 @@ from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.compute import Compute, Free
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Scope
+
+
+class ReplayOptions(TypedDict, total=False):
+    """Arguments of ``MessageGraph.replay`` that say how a replay is worked out."""
+
+    costs: Compute | None
+    parties: bool
+    explain: bool
+    approximate: bool
+    tolerance: float
 
 
 @dataclass(frozen=True)
@@ -146,13 +156,9 @@ class MessageGraph:
         samples: int = 10**9,
         *,
         seed: int = 0,
-        costs: Compute | None = None,
-        parties: bool = False,
-        explain: bool = False,
-        approximate: bool = False,
-        tolerance: float = TOLERANCE,
         executor: Executor | None = None,
         progress: Callable[[float], None] = lambda part: None,
+        **options: Unpack[ReplayOptions],
     ) -> Distribution:
         """The samples that ``replay`` has, on all cores, and none of them kept: percentiles are
         within 0.1 % of theirs (``mpcsim.sim.statistics.sketch``), and memory does not grow with the
@@ -168,15 +174,20 @@ class MessageGraph:
 
         Args:
             samples: how many; independent of each other.
-            costs: as in ``replay``, like the next four.
             executor: where they are worked out; not shut down.
             progress: is told which part is done, from 0 to 1.
+            options: ``costs``, ``parties``, ``explain``, ``approximate`` and ``tolerance``, as in
+                ``replay``.
 
         Raises:
             UsageError: as ``replay``; a network that other processes cannot be given.
         """
+        if unknown := options.keys() - ReplayOptions.__annotations__.keys():
+            raise TypeError(f"distribution has no argument {min(unknown)!r}")
+        explain, approximate = options.get("explain", False), options.get("approximate", False)
+        tolerance = options.get("tolerance", TOLERANCE)
         _check(samples, approximate, tolerance, explain=explain)
-        costs = costs or Free()
+        costs = options.get("costs") or Free()
         job = Job(
             self.steps,
             self.messages,
@@ -186,7 +197,7 @@ class MessageGraph:
             costs,
             samples,
             seed=seed,
-            parties=parties,
+            parties=options.get("parties", False),
             explain=explain,
             approximate=approximate,
             tolerance=tolerance,

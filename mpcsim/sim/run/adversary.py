@@ -37,8 +37,7 @@ from mpcsim.errors import Aborted, InternalError, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Turn, Waiting
 from mpcsim.protocols.engine.channel import seal, unseal
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND, AbortNotice
+from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 
 __all__ = [
     "Adversary",

@@ -12,18 +12,24 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, Unpack
 
 from mpcsim.errors import UsageError
 from mpcsim.protocols.engine import Output, Party, Send
 from mpcsim.protocols.local_run import Participant
-from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.run.compute import Compute, Free
-from mpcsim.sim.run.ending import Validate, inner_party
-from mpcsim.sim.run.faults import Crash, Fault
-from mpcsim.sim.run.session import Cause, InTransit, PlacedParty, SessionRun
+from mpcsim.sim.run.ending import inner_party
+from mpcsim.sim.run.faults import Crash
+from mpcsim.sim.run.session import (
+    Cause,
+    InTransit,
+    PlacedParty,
+    RunOptions,
+    SessionRun,
+    run_settings,
+)
 from mpcsim.sim.trace import Trace
 
 MAX_EVENTS = 1_000_000
@@ -55,28 +61,21 @@ class VirtualRun(SessionRun[_VirtualParty]):
         parties: Iterable[Participant[Any]],
         network: Network,
         *,
-        seed: int = 0,
         compute: Compute | None = None,
-        faults: Iterable[Fault] = (),
         deadline_ms: float = math.inf,
         resend_ms: float = math.inf,
-        draws: DrawSource | None = None,
-        validate: Validate = lambda results: True,
-        name: str = "",
-        contents: bool = False,
+        **options: Unpack[RunOptions],
     ) -> None:
         """Prepare a run.
 
         Args:
-            seed: of latencies, losses and random faults.
             compute: how long computation takes; no time by default.
             deadline_ms: when the run is stopped, finished or not; work that began in time counts.
             resend_ms: how often a party that waits puts out again everything it has put out so
                 far; one that has ended answers with what it had sent to that party. Never by
                 default; needs a deadline, since somebody may wait in vain.
-            draws: in place of seeded draws from the network's distributions.
-            validate: judges the results; a run whose results it refuses is INVALID.
-            contents: keep what the messages say in the trace: SECRETS.
+            options: the fields of ``RunSettings``: ``seed``, ``faults``, ``draws``, ``validate``,
+                ``name``, ``contents``.
 
         Raises:
             UsageError: no party, one that is there twice or has no site, or a bad time.
@@ -85,22 +84,11 @@ class VirtualRun(SessionRun[_VirtualParty]):
             raise UsageError(f"deadline_ms is {deadline_ms}: below 0")
         check_resend("run", resend_ms, deadline_ms)
         self.compute = compute or Free()
-        faults = tuple(faults)
-        super().__init__(
-            parties,
-            network,
-            _VirtualParty,
-            seed=seed,
-            compute=self.compute.name,
-            faults=faults,
-            draws=draws,
-            validate=validate,
-            name=name,
-            contents=contents,
-        )
+        settings = run_settings(options)
+        super().__init__(parties, network, _VirtualParty, settings, compute=self.compute.name)
         self.deadline_ms = deadline_ms
         self.resend_ms = resend_ms
-        self._crashes = [f for f in faults if isinstance(f, Crash)]
+        self._crashes = [f for f in settings.faults if isinstance(f, Crash)]
         for party in self.parties.values() if self._crashes else ():
             if not hasattr(party, "rejoin") and not isinstance(party, Party):
                 raise UsageError(f"{party!r} cannot crash: it has no method rejoin")

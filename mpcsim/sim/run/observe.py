@@ -16,9 +16,8 @@ from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Delivery, Done, Output, Party, Send, Waiting
 from mpcsim.protocols.engine.channel import unseal
-from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 from mpcsim.protocols.engine.events import MessageIgnored, PartyEvent, StepStarted
-from mpcsim.protocols.engine.party import ABORT_KIND, AbortNotice
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.run.ending import inner_party
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import count, permutations
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypedDict, TypeVar
 
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
@@ -90,6 +90,39 @@ class InTransit:
     """Bytes of it that have gone on from the end of each of these hops; 0 unless in parts."""
 
 
+@dataclass(frozen=True)
+class RunSettings:
+    """Settings of a run, whatever its clock."""
+
+    seed: int = 0
+    """Of latencies, losses and random faults."""
+    faults: tuple[Fault, ...] = ()
+    draws: DrawSource | None = None
+    """In place of seeded draws from the network's distributions."""
+    validate: Validate = lambda results: True
+    """Judges the results; a run whose results it refuses is INVALID."""
+    name: str = ""
+    """In the trace."""
+    contents: bool = False
+    """Keep what messages say in the trace: SECRETS."""
+
+
+class RunOptions(TypedDict, total=False):
+    """The same as keywords."""
+
+    seed: int
+    faults: Iterable[Fault]
+    draws: DrawSource | None
+    validate: Validate
+    name: str
+    contents: bool
+
+
+def run_settings(options: RunOptions) -> RunSettings:
+    """Settings of a run; what is left out is as by default."""
+    return RunSettings(**{**options, "faults": tuple(options.get("faults", ()))})  # type: ignore[arg-type]
+
+
 P = TypeVar("P", bound=PlacedParty)
 
 
@@ -103,34 +136,26 @@ class SessionRun(Generic[P]):
         parties: Iterable[Participant[Any]],
         network: Network,
         place: Callable[[Participant[Any], Site], P],
+        settings: RunSettings,
         *,
-        seed: int,
         compute: str,
-        faults: tuple[Fault, ...],
-        draws: DrawSource | None,
-        validate: Validate,
-        name: str,
-        contents: bool,
     ) -> None:
         """Place the parties.
-
-        Args:
-            contents: keep what messages say for the trace: SECRETS.
 
         Raises:
             UsageError: no party, or one that is there twice or has no site.
         """
         self.network = network
-        self.seed = seed
-        self.validate = validate
-        self.name = name
+        self.seed = settings.seed
+        self.validate = settings.validate
+        self.name = settings.name
         self.prepared: dict[PartyId, Any] = {}
         self._compute = compute
-        self._draws = draws or SeededDraws(seed)
-        self._faults = FaultPlan(faults, seed)
-        self._partitions = [fault for fault in faults if isinstance(fault, Partition)]
+        self._draws = settings.draws or SeededDraws(settings.seed)
+        self._faults = FaultPlan(settings.faults, settings.seed)
+        self._partitions = [fault for fault in settings.faults if isinstance(fault, Partition)]
         self._parties: dict[PartyId, P] = {}
-        self._recording = Recording() if contents else None
+        self._recording = Recording() if settings.contents else None
         for party in parties:
             if party.me not in network.placement:
                 raise UsageError(f"party {party.me} has no site in this network")

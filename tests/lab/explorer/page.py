@@ -17,7 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
 from mpcsim.lab.explorer import Explorer
-from mpcsim.lab.explorer.scripts import script, style
+from mpcsim.lab.explorer.browser_files import script, style
 from mpcsim.lab.explorer.widget import ExplorerWidget
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

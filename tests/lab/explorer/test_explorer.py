@@ -4,9 +4,12 @@ import re
 import sys
 
 import pytest
+from nbclient import NotebookClient
+from nbconvert import HTMLExporter
+from nbformat.v4 import new_code_cell, new_notebook
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.scripts import FILES, STATIC, script, style
+from mpcsim.lab.explorer.browser_files import FILES, STATIC, script, style
 
 LINK = {"a": "client", "b": "gateway"}
 
@@ -30,6 +33,22 @@ def test_a_figure_where_widgets_cannot_run(explorer):
     assert "altered: party 3 to party 1: Respond.R_i: + G" in html
     assert "opening does not match the earlier commitment" in html
     assert "blames party 3" in html
+
+
+def test_a_figure_in_a_page_that_nobody_has_open():
+    """As `jupyter nbconvert --execute --to html` makes it: widgets come first there."""
+    cell = new_code_cell(
+        "from mpcsim import Simulation\n"
+        "from mpcsim.lab.explorer import Explorer\n"
+        "from mpcsim.sim import Network\n"
+        "wallet = Simulation(Network.star(10.0))\n"
+        "wallet.generate('ed25519')\n"
+        "Explorer.live(wallet, 'sign')"
+    )
+    notebook = new_notebook(cells=[cell])
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    page, _ = HTMLExporter().from_notebook_node(notebook)
+    assert re.search(r'<img [^>]*src="data:image/svg\+xml', page.partition("</head>")[2])
 
 
 def test_without_anywidget(explorer, monkeypatch):

@@ -96,10 +96,13 @@ async def test_a_sign_up_that_names_two_users_names_none(gateway, client):
     [
         ({}, "grant_type: client_credentials is the only one"),
         (grant("alice", grant_type="password"), "grant_type: client_credentials is the only one"),
-        ({"grant_type": "client_credentials"}, "username: no such user; sign up first"),
+        ({"grant_type": "client_credentials"}, "username: not 1 to 64 characters"),
         (grant(["alice", "bob"]), "the body has a field more than once"),
         (grant("nobody"), "username: no such user; sign up first"),
-        (grant("a\nb"), "username: no such user; sign up first"),
+        (
+            grant("a\nb"),
+            "username: U+000A controls: refused by RFC 8265, UsernameCasePreserved",
+        ),
     ],
 )
 async def test_a_login_names_a_grant_and_a_user(form, error, gateway, client):

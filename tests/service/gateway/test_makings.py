@@ -141,7 +141,7 @@ async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, mak
         most = max(most, under_way(gateway))
         return await original(link, scope, *arguments, **options)
 
-    users = [Client.of(gateway, f"user {n}") for n in range(5)]
+    users = [Client.of(gateway, f"user-{n}") for n in range(5)]
     monkeypatch.setattr(Link, "call", call)
     monkeypatch.setattr(Sessions, "_take_part", joining)
     for makings in ("generate", "recover"):

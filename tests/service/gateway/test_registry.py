@@ -86,24 +86,30 @@ def test_a_name_is_taken_once(registry):
     with pytest.raises(UsernameTaken, match="taken"):
         registry.sign_up("alice")
     assert registry.user_by_name("alice") == alice
-    others = {registry.sign_up(name).user_id for name in ("Alice", "alice ", "bob")}
-    assert len(others | {alice.user_id}) == 4
+    others = {registry.sign_up(name).user_id for name in ("Alice", "bob")}
+    assert len(others | {alice.user_id}) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["a", "a" * 64, "안녕", "Zoë", "a b", "𝒜" * 64, "'; DROP TABLE users"]
-)
+def test_a_user_has_one_name_however_it_is_spelt(registry):
+    zoe = registry.sign_up("Zoe\u0308")
+    assert zoe.username == "Zo\xeb"
+    assert registry.user_by_name("Zoe\u0308") == registry.user_by_name("\uff3ao\xeb") == zoe
+    with pytest.raises(UsernameTaken):
+        registry.sign_up("Zo\xeb")
+
+
+@pytest.mark.parametrize("name", ["a", "a" * 64, "안녕", "Zoë", "𐐀" * 64, "';DROP_TABLE_users"])
 def test_good_names(registry, name):
     assert registry.user_by_name(name) is None
     assert registry.sign_up(name) == registry.user_by_name(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028"]
+    "name", ["", "a" * 65, "a\n", "\x00", "a\x7f", "\u200b", "\ud800", "\u2028", " a", "a b"]
 )
 def test_bad_names(registry, name):
     for method in (registry.sign_up, registry.user_by_name):
-        with pytest.raises(UsageError, match="1 to 64 printable"):
+        with pytest.raises(UsageError, match="username: "):
             method(name)
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES
 from mpcsim.protocols import reshare
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import Refused
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.registry import Registry

@@ -284,7 +284,7 @@ def test_a_service_that_cannot_be_made_is_tried_once_for_all_who_wait():
         raise ChainTimeout("the chain's node did not answer eth_chainId: ReadTimeout")
 
     with LocalService(smart_accounts=make, clock="real") as service, ThreadPoolExecutor(4) as pool:
-        clients = [service.gateway_user(f"user {n}") for n in range(4)]
+        clients = [service.gateway_user(f"user-{n}") for n in range(4)]
         accounts = service.gateway.smart_accounts
         current, came = accounts._current, threading.Semaphore(0)
 

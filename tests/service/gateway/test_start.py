@@ -10,8 +10,15 @@ from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.errors import LinkFailed, Refused
 from mpcsim.service.gateway.activation import activation
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.rpc.holdings import ACTIVE, VOTED, Holding
-from mpcsim.service.rpc.standing import PAGE, Holdings, ListHoldings, Standing
+from mpcsim.service.rpc.standing import (
+    ACTIVE,
+    PAGE,
+    VOTED,
+    Holding,
+    Holdings,
+    ListHoldings,
+    Standing,
+)
 from mpcsim.service.rpc.statements import Held
 from tests.helpers.gateway import Client
 from tests.helpers.voting import vote_of

@@ -91,6 +91,29 @@ async def test_it_needs_no_token_and_holds_at_once_and_for_good(tmp_path, curve)
         await heals(client, share)
 
 
+async def test_few_wait_until_an_mpc_node_has_been_asked(monkeypatch, gateway, client):
+    monkeypatch.setattr(suspensions, "PROMPT_S", 60.0)
+    share = await give_key(gateway, client, "ed25519")
+    data = (await client.suspension(share)).to_bytes()
+    port, go_on = gateway.links[INSTITUTION].port, asyncio.Event()
+    handle = port.handle
+
+    async def hanging(*request):
+        await go_on.wait()
+        return await handle(*request)
+
+    port.handle = hanging
+    suspend = gateway.gateway.suspend
+    first = [asyncio.create_task(suspend(data)) for _ in range(suspensions.MAX_OF_KEY)]
+    waiting = gateway.gateway.suspensions._waiting
+    await until(lambda: waiting.total() == len(first))
+    assert await suspend(data) == b""
+    assert not any(each.done() for each in first)
+    go_on.set()
+    assert {*await asyncio.gather(*first)} == {b""}
+    assert not waiting
+
+
 @pytest.mark.parametrize("down", MPC_NODES)
 async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     share = await give_key(gateway, client, "ed25519")

@@ -1,18 +1,21 @@
 """What is shown of a service: figures that are right, in a form that others read."""
 
+import asyncio
 import re
 
 import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed
+from prometheus_client.registry import Collector
 
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, OPERATOR, ROLES
 from mpcsim.service.metrics.aborts import Aborts
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.durations import BOUNDS_S, Durations
-from mpcsim.service.metrics.exposition import registry_of
+from mpcsim.service.metrics.exposition import Seen, create_app, registry_of
+from mpcsim.service.metrics.readiness import Readiness
 from mpcsim.service.metrics.requests import OTHER, Requests
 from mpcsim.service.metrics.stores import StoreSizes
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
@@ -40,6 +43,25 @@ def samples_of(*collectors):
         for family in collector.collect()
         for sample in family.samples
     }
+
+
+def test_who_asks_meanwhile_is_shown_the_same():
+    """Anybody may ask, and putting figures together takes the interpreter from the service."""
+    collected = []
+
+    class Counting(Collector):
+        def collect(self):
+            collected.append(self)
+            return iter(())
+
+    async def work():
+        app = create_app(registry_of(Seen("node", [Counting()], [])), Readiness([]))
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+            return await asyncio.gather(*[http.get("/metrics") for _ in range(9)])
+
+    assert all('part="node"' in answer.text for answer in asyncio.run(work()))
+    assert len(collected) <= 2  # one for the first, one for all who came after that was begun
 
 
 # ---------------------------------------------------------------------- of a whole service

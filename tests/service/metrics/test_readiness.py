@@ -21,7 +21,7 @@ from mpcsim.service.storage.database import Database, StoreTrouble
 from mpcsim.service.web.transport import AsgiTransport
 from node.api import metrics as of_nodes
 from node.app import NoGateway
-from node.gateway.gateway_client import GatewayClient
+from node.gateway_client.client import GatewayClient
 from tests.helpers.gateway import Clock
 
 

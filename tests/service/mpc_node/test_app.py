@@ -197,3 +197,22 @@ def test_signing_keeps_to_the_event_loop_and_the_rest_does_not(monkeypatch):
         assert all(where == {False} for verb, where in seen.items() if verb not in signing)
 
     run(PLACES[0], work)
+
+
+def test_nothing_is_read_from_whoever_is_not_the_gateway():
+    said = []
+
+    async def receive():
+        raise AssertionError("the body is read")
+
+    async def send(message):
+        said.append(message)
+
+    async def work(gateway, client, ports):
+        app = create_app(gateway.links[OPERATOR].node)
+        bearer = b"Bearer " + base64.urlsafe_b64encode(bytes(256))
+        scope = {"type": "http", "method": "POST", "path": "/open", "query_string": b""}
+        await app({**scope, "headers": [(b"authorization", bearer)]}, receive, send)
+
+    run(PLACES[0], work)
+    assert said[0]["status"] == 401

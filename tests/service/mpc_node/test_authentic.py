@@ -10,7 +10,15 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.mpc_node import boot
 from mpcsim.service.mpc_node.verbs import signing as signing_verbs
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import EncryptedShare, ReplyKey, SecretStore, VaultUse, hashes, open_share
+from mpcsim.service.vault import (
+    EncryptedShare,
+    ReplyKey,
+    SecretStore,
+    SigningRequest,
+    VaultUse,
+    hashes,
+    open_share,
+)
 from tests.helpers.gateway import (
     CURVES,
     Client,
@@ -90,11 +98,8 @@ def signing(client, request, **changes):
         request.key_id,
         client._named(),
         request.proof.boot,
-        signer=request.signer,
-        session_id=request.session_id,
-        message=request.message,
-        first=request.first,
-        path=request.path,
+        SigningRequest(request.signer, request.session_id, request.message, request.path),
+        request.first,
     )
     return use._replace(**changes)
 

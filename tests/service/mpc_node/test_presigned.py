@@ -17,7 +17,7 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import Refused, unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.vault import SecretStore, VaultUse
+from mpcsim.service.vault import SecretStore, SigningRequest, VaultUse
 from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
 from tests.helpers.gateway import ask_node as asked
 
@@ -53,12 +53,9 @@ def presigning(client: Client, share: KeyShare, vault: wire.Vault | None, count:
         share.record.epoch,
         client._named(),
         client._boot(signer),
-        signer=signer,
-        session_id=session_id,
-        message=b"",
-        first=first,
-        reply_key=vault.reply_key if vault else b"",
-        presignatures=count,
+        SigningRequest(signer, session_id, b"", presignatures=count),
+        first,
+        vault.reply_key if vault else b"",
     )
     proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
     epoch = share.record.epoch

@@ -26,8 +26,7 @@ from mpcsim.service.mpc_node.store import (
 )
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED
-from mpcsim.service.rpc.standing import Ask, ListHoldings
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Ask, ListHoldings
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
     Attest,

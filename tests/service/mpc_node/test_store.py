@@ -13,7 +13,7 @@ import pytest
 
 from mpcsim.service.mpc_node.events import EMPTY, Kind
 from mpcsim.service.mpc_node.store import SIGNED, Heard, OutOfStep, ShareStore, StoredShare
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
 
@@ -271,7 +271,7 @@ def test_so_many_seal_keys_cannot_have_come_before(store, number):
     with store.database.transaction() as cursor:
         cursor.execute("INSERT INTO secrets VALUES ('seal_number', ?)", (number,))
     with pytest.raises(StoreFailed, match="number of its seal key is none"):
-        store.seal_number()
+        store.keys.seal_number()
 
 
 # ---------------------------------------------------------------------- nothing is left behind

@@ -18,7 +18,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.gateway.fitting import Key, Misfit, misfit
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.rpc.holdings import ACTIVE, Holding
+from mpcsim.service.rpc.standing import ACTIVE, Holding
 from mpcsim.service.storage.database import Database
 from tests.helpers.gateway import Client, reopen, shares_of
 from tests.helpers.tiers import fast_few

@@ -369,7 +369,7 @@ def test_a_lost_seal_key_is_replaced_and_keys_are_recovered(tmp_path, policy, ho
         Service(tmp_path)
     assert rotation.replace_lost_seal_key(tmp_path, OPERATOR, RNG) == 1
     with closing(ShareStore(tmp_path / "operator/operator.sqlite")) as store:
-        assert store.seal_number() == 1
+        assert store.keys.seal_number() == 1
     with Service(tmp_path, settings=settings) as service:
         answer = service.signed(share)
         assert answer.status_code == 500

@@ -7,7 +7,7 @@ import pytest
 from mpcsim.ids import INSTITUTION, OPERATOR
 from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, busy, store_failed, unmerged
 from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
-from mpcsim.service.web.refusals import from_json, to_json
+from mpcsim.service.rpc.refusals import from_json, to_json
 
 
 @pytest.mark.parametrize(

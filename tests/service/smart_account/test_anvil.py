@@ -9,6 +9,7 @@ import pytest
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.chain import anvil, contracts
+from mpcsim.service.smart_account.chain.transactions import TransactionSender
 from mpcsim.service.smart_account.client.client import ServiceTransport, SmartAccountClient
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable, NoContract
@@ -37,7 +38,8 @@ def test_a_process_that_ended_is_started_again_as_an_empty_chain(chain):
     assert chain.transaction_count(RICH.address) == 0
 
 
-def test_a_call_that_is_not_answered_ends_the_process(chain):
+def test_a_call_that_is_not_answered_ends_the_process(chain, monkeypatch):
+    monkeypatch.setattr(anvil, "ALIVE_S", 0.3)
     before = chain._process
     pid = _pid_of_anvil(chain)
     os.kill(pid, signal.SIGSTOP)
@@ -49,6 +51,22 @@ def test_a_call_that_is_not_answered_ends_the_process(chain):
     chain._timeout_s = 10.0
     assert chain.fees().priority > 0
     assert chain._process is not before
+
+
+def test_a_call_that_computes_for_long_ends_nothing(chain):
+    """Else whoever asks for much at a time takes the chain from everybody."""
+    # Until the gas is used up: MODEXP (address 5) of one byte, with an exponent of 512.
+    lengths = b"".join(n.to_bytes(32, "big") for n in (1, 512, 1))
+    data = lengths + b"\xff" * 514
+    code = bytes.fromhex("61026260165f395b5f5f6102625f60055afa50600756") + data
+    sender = TransactionSender(chain, RICH)
+    made = sender.execute(None, bytes.fromhex("61027880600a5f395ff3") + code, gas=3_000_000)
+    before, chain._timeout_s = chain._process, 0.1
+    with pytest.raises(ChainTimeout):
+        chain.call(made.contract_address, b"")
+    chain._timeout_s = 10.0
+    assert chain.code(made.contract_address) == code
+    assert chain._process is before
 
 
 def test_a_closed_chain_has_no_process(chain):
@@ -70,7 +88,8 @@ def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
         until(lambda: service.chain._process.poll() is not None)
         with pytest.raises(NoContract):
             service.answer(Endpoint.NONCE, {"address": owner.address})
-        renewed = service.renewed()
+        renewed = service.renewed()  # with what has been spent, since it may have been begun often
+        assert renewed._budget._spent == service._budget._spent != {}
         assert renewed.answer(Endpoint.NONCE, {"address": owner.address}) == {"nonce": "0x0"}
     finally:
         service.chain.close()

@@ -185,8 +185,8 @@ def test_how_a_refusal_is_answered(embedded, http, monkeypatch, refused, status,
         (503, b"<html>busy</html>", "<html>busy</html>"),
         (503, b"", "Service Unavailable"),
         (401, b'{"error": "Authentication failed"}', "Authentication failed"),
-        (200, b"[]", r"\[\]"),
-        (200, b"oops", "oops"),
+        (200, b"[]", "200 OK without the JSON object that is due"),
+        (200, b"oops", "200 OK without the JSON object that is due"),
     ],
 )
 def test_answers_of_others_on_the_way(status, body, says):
@@ -197,7 +197,7 @@ def test_answers_of_others_on_the_way(status, body, says):
         flow = client.begin(SOMEBODY, to=SOMEBODY)
         with pytest.raises(clients.RequestRefused, match=f"^info query: {says}$") as refused:
             client.run(flow, lambda message_hash: bytes(65))
-        assert refused.value.code == status
+        assert refused.value.code == (None if status == 200 else status)
 
 
 async def test_a_user_has_so_many_places_and_takes_nobody_elses():

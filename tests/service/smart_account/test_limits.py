@@ -75,15 +75,15 @@ def test_a_budget_is_a_users_and_a_days():
 def test_what_is_given_back_can_be_spent_again():
     now = 10.5 * limits.DAY_S
     budget = Budget(100, lambda: now)
-    budget.spend("alice", 100)
-    budget.give_back("alice", 60)
-    budget.spend("alice", 60)
+    budget.give_back("alice", 60, budget.spend("alice", 100))
+    day = budget.spend("alice", 60)
     with pytest.raises(BudgetSpent):
         budget.spend("alice", 1)
     now += limits.DAY_S
-    budget.give_back("alice", 60)  # of yesterday
+    budget.spend("alice", 100)
+    budget.give_back("alice", 60, day)  # of yesterday
     with pytest.raises(BudgetSpent):
-        budget.spend("alice", 101)
+        budget.spend("alice", 1)
 
 
 @pytest.mark.parametrize(

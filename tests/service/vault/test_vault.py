@@ -36,9 +36,11 @@ def sealed(seed=None, *, password=PASSWORD, share=SHARE, **changes):
     arguments = {"salt": SALT, "cost": CHEAP, "key_id": KEY_ID, "curve": "ed25519", "user_id": USER}
     arguments |= {"node_keys": NODE_KEYS, "auth_keys": AUTH_KEYS, "identities": IDENTITIES}
     arguments |= {"rng": SystemRng() if seed is None else SeededRng(seed), **changes}
-    if "pw_key" not in arguments:
-        arguments["pw_key"] = vault.password_key(password, arguments["salt"], arguments["cost"])
-    return vault.seal_share(share, **arguments)
+    salt, cost = arguments.pop("salt"), arguments.pop("cost")
+    key = arguments.pop("pw_key", None) or vault.password_key(password, salt, cost)
+    keys = (arguments.pop(name) for name in ("node_keys", "auth_keys", "identities"))
+    made_under = vault.DerivedKey(key, salt, cost)
+    return vault.seal_share(share, password=made_under, nodes=vault.NodeKeys(*keys), **arguments)
 
 
 def made(*seed, **changes) -> tuple[str, vault.SecretStore]:

@@ -27,7 +27,7 @@ from mpcsim.protocols.ecdsa.messages import Offer
 from mpcsim.protocols.engine import Party, Turn
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.lifetimes import SIGNING_S
+from mpcsim.service.rpc.wire import SIGNING_S
 from mpcsim.sim.run.adversary import deviating
 from node.errors import ApiError
 

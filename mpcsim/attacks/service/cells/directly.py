@@ -1,14 +1,16 @@
-"""Sessions without the gateway's rules: an attacker plays some parties, and asks MPC nodes."""
+"""Requests and sessions without the gateway's rules: an attacker plays some parties, and asks MPC
+nodes, or asks with what a corrupt MPC node has been shown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.findings import Refusal
-from mpcsim.attacks.service.stage import Ask, Stage
+from mpcsim.attacks.service.hostile import Asked, HostileNode
+from mpcsim.attacks.service.stage import Ask, Stage, Strings
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.engine import Done, Party, Send
@@ -16,6 +18,7 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.session_keys import SessionKey
+from mpcsim.service.vault import EncryptedShare, SecretStore, VaultKey, open_share
 
 Asks = Mapping[PartyId, Ask]
 
@@ -108,3 +111,65 @@ def _made(
     if not all(isinstance(end, Done) for end in ends):
         raise Refusal(f"the session does not end: {ends}")
     return Made(first.session_id, [end.result for end in ends if isinstance(end, Done)])
+
+
+# ------------------------------------------------------------------ with what a node was shown
+
+
+def sent_to(stage: Stage) -> tuple[HostileNode, str, Strings]:
+    """A corrupt MPC node after an ordinary life of a user's key; her public key and strings."""
+    hostile, alice = stage.corrupt_node(), stage.user()
+    key = alice.generate()
+    key = alice.recover()
+    for party in MPC_NODES:
+        alice.sign(key, signer=party)
+    return hostile, key["public_key"], key
+
+
+def first_that_works(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
+    """What the first credential gets that is good for something.
+
+    Raises:
+        Refusal: none is; with the words of the first refusal.
+    """
+    refusals = []
+    for credential in credentials:
+        try:
+            return use(credential)
+        except Refusal as refusal:
+            refusals.append(refusal)
+    raise Refusal(f"{refusals[0]} (and {len(refusals) - 1} tries more)")
+
+
+def client_share(stage: Stage, hostile: HostileNode, key: Strings) -> KeyShare:
+    """The client's share out of the stolen strings."""
+    secret = bytearray(vault_key(stage, hostile, key))
+    user_id = stage.user().user_id
+    store = SecretStore.from_text(key["secret_store"])
+    sealed = EncryptedShare.from_text(key["encrypted_share"])
+    return KeyShare.from_bytes(open_share(sealed, store, VaultKey(secret), user_id))
+
+
+def vault_key(stage: Stage, hostile: HostileNode, key: Strings) -> bytes:
+    """pw_key || pepper: own half, and the other with whatever opens it.
+
+    Raises:
+        Refusal: nothing does.
+    """
+    store = SecretStore.from_text(key["secret_store"])
+    mine = stage.own_half(store)
+
+    def at_gateway(asked: Asked) -> bytes:
+        stage.look_up("/wallet/v1/user", asked.credential)
+        return stage.thief(asked.credential).open_vault(key)
+
+    def at_other(asked: Asked) -> bytes:
+        ask = asking(stage, stage.other, asked.credential)
+        theirs = stage.half_of(stage.other, store, ask)
+        return bytes(a ^ b for a, b in zip(mine, theirs, strict=True))
+
+    def use(asked: Asked) -> bytes:
+        return at_gateway(asked) if isinstance(asked.credential, str) else at_other(asked)
+
+    found: bytes = first_that_works(hostile.asked, use)
+    return found

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from mpcsim.attacks.service import weak
 from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.cells.directly import asking, recovered
+from mpcsim.attacks.service.cells.directly import (
+    asking,
+    client_share,
+    first_that_works,
+    recovered,
+    sent_to,
+    vault_key,
+)
 from mpcsim.attacks.service.cells.outside import count_accepted
 from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import Asked, Call, HostileNode
+from mpcsim.attacks.service.hostile import Asked, Call
 from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.stage import (
     CURVE,
@@ -21,7 +28,6 @@ from mpcsim.attacks.service.stage import (
     SETTLING_MS,
     WANTED,
     Stage,
-    Strings,
     forged,
     guessed,
     key_taken,
@@ -38,9 +44,8 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import CONFLICT, Refused
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import session_keys, wire
-from mpcsim.service.rpc.holdings import Holding
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import End, Ended, Holdings, Standing
+from mpcsim.service.rpc.standing import End, Ended, Holding, Holdings, Standing
 from mpcsim.service.rpc.statements import (
     Held,
     KeyRecord,
@@ -54,31 +59,6 @@ from mpcsim.service.vault.strings import KEY_BYTES
 
 LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 """At the gateway, below /wallet/v1/."""
-
-
-def sent_to(stage: Stage) -> tuple[HostileNode, str, Strings]:
-    """A corrupt MPC node after an ordinary life of a user's key; her public key and strings."""
-    hostile, alice = stage.corrupt_node(), stage.user()
-    key = alice.generate()
-    key = alice.recover()
-    for party in MPC_NODES:
-        alice.sign(key, signer=party)
-    return hostile, key["public_key"], key
-
-
-def first_that_works(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
-    """What the first credential gets that is good for something.
-
-    Raises:
-        Refusal: none is; with the words of the first refusal.
-    """
-    refusals = []
-    for credential in credentials:
-        try:
-            return use(credential)
-        except Refusal as refusal:
-            refusals.append(refusal)
-    raise Refusal(f"{refusals[0]} (and {len(refusals) - 1} tries more)")
 
 
 # ------------------------------------------------------------------ alone
@@ -278,40 +258,6 @@ def passwords_with_replay(stage: Stage) -> Finding:
     hostile, _, key = sent_to(stage)
     found = guessed(vault_key(stage, hostile, key)[:KEY_BYTES], key["secret_store"])
     return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
-
-
-def client_share(stage: Stage, hostile: HostileNode, key: Strings) -> KeyShare:
-    """The client's share out of the stolen strings."""
-    secret = bytearray(vault_key(stage, hostile, key))
-    user_id = stage.user().user_id
-    store = SecretStore.from_text(key["secret_store"])
-    sealed = EncryptedShare.from_text(key["encrypted_share"])
-    return KeyShare.from_bytes(open_share(sealed, store, VaultKey(secret), user_id))
-
-
-def vault_key(stage: Stage, hostile: HostileNode, key: Strings) -> bytes:
-    """pw_key || pepper: own half, and the other with whatever opens it.
-
-    Raises:
-        Refusal: nothing does.
-    """
-    store = SecretStore.from_text(key["secret_store"])
-    mine = stage.own_half(store)
-
-    def at_gateway(asked: Asked) -> bytes:
-        stage.look_up("/wallet/v1/user", asked.credential)
-        return stage.thief(asked.credential).open_vault(key)
-
-    def at_other(asked: Asked) -> bytes:
-        ask = asking(stage, stage.other, asked.credential)
-        theirs = stage.half_of(stage.other, store, ask)
-        return bytes(a ^ b for a, b in zip(mine, theirs, strict=True))
-
-    def use(asked: Asked) -> bytes:
-        return at_gateway(asked) if isinstance(asked.credential, str) else at_other(asked)
-
-    found: bytes = first_that_works(hostile.asked, use)
-    return found
 
 
 def whole_vault(stage: Stage) -> Finding:

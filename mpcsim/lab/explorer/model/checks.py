@@ -14,8 +14,8 @@ from typing import Final
 from mpcsim.errors import Aborted, InRound, OnReceipt, Reason
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Done
+from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.protocols.engine.events import Ignored
-from mpcsim.protocols.engine.party import AbortNotice
 
 PASSED, FAILED, OPEN, IGNORED = "passed", "failed", "open", "ignored"
 

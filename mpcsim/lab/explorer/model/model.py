@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from inspect import getdoc
 from typing import Any
 
@@ -63,14 +63,21 @@ def _plain(value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class Before:
+    """A run before anything was changed, and the network that it went over."""
+
+    trace: Trace
+    network: Network
+
+
 def view(
     trace: Trace,
     recording: Recording | None = None,
     *,
     network: Network,
     definition: Definition[Any, Any] | None = None,
-    at_first: Trace | None = None,
-    first_network: Network | None = None,
+    before: Before | None = None,
     edits: Iterable[Edit] = (),
     reveal: bool = False,
     frozen: str = "",
@@ -80,14 +87,15 @@ def view(
 
     Args:
         recording: what an onlooker saw of this session (not needed for a mere trace).
-        network: that the run went over; ``first_network`` before anything was changed.
+        network: that the run went over.
         definition: of the protocol; not necessary for the protocols of this package.
-        at_first: the run before anything was changed.
+        before: the run before anything was changed; by default nothing was.
         edits: of the messages.
         reveal: show secret values, too.
     """
+    before = before or Before(trace, network)
     return _Maker(trace, recording, definition, tuple(edits), reveal).view(
-        network, first_network or network, at_first or trace, frozen, fixed_times
+        network, before.network, before.trace, frozen, fixed_times
     )
 
 

@@ -1,7 +1,7 @@
 /* The round explorer in the browser: draws a view, sends commands back. No dependencies.
  *
  * The Python side (mpcsim/lab/explorer/model/model.py) says what the view holds, and puts these files one
- * after the other (mpcsim/lab/explorer/scripts.py).
+ * after the other (mpcsim/lab/explorer/browser_files.py).
  */
 
 import { dark, make, ms, put, reveal } from "./basics.js";

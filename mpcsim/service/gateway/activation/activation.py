@@ -47,8 +47,7 @@ from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.service.gateway.sessions.sessions import Asking, Session, Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.holdings import Holding
-from mpcsim.service.rpc.standing import PAGE, Holdings, ListHoldings
+from mpcsim.service.rpc.standing import PAGE, Holding, Holdings, ListHoldings
 from mpcsim.service.rpc.statements import SignedRecord, SignedTestimony, Testify
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread, to_the_end

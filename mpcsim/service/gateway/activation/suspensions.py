@@ -93,7 +93,9 @@ class Suspensions:
         """Of those: what the registry could not write."""
         registry.database.hold_reserve()
         self._asked: dict[Occasion, asyncio.Event] = {}
-        """Of those: that the MPC nodes have been asked once by this process."""
+        """Of those: that the MPC nodes have been asked once by this process;"""
+        self._waiting = Counter[Occasion]()
+        """and how many wait for that."""
 
     def tag(self, at: Occasion) -> bytes:
         """What shows later that somebody had this session."""
@@ -140,8 +142,14 @@ class Suspensions:
             signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
             await self._sessions.stop(signing)
         self.deliver()
-        with suppress(KeyError, TimeoutError):
-            await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+        if self._waiting[at] < MAX_OF_KEY:  # no token is needed, and each holds a connection
+            self._waiting[at] += 1
+            try:
+                with suppress(KeyError, TimeoutError):
+                    await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+            finally:
+                self._waiting[at] -= 1
+                self._waiting += Counter()  # without those of nobody
         return b""
 
     def _has_room(self, key_id: bytes) -> bool:

@@ -39,6 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
+    too_many_at_once,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -62,8 +63,8 @@ from mpcsim.service.web.http import (
     read_body,
 )
 from mpcsim.service.web.idempotency import MEANT_BY, Name
-from mpcsim.service.web.places import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.service.web.threads import in_thread
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -96,9 +97,10 @@ def create_app(
         keys: of tokens.
         book: where its requests are entered.
         extra_routes: further routes; called with what authenticates a request.
-        most_of_user: MPC verbs of one user that are answered at a time.
+        most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
-    api = _Api(gateway, keys, token_lifetime_s, UserPlaces(most_of_user))
+    places = UserPlaces(min(most_of_user, gateway.most_of_user))
+    api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
         Route("/mpc/v1/suspend", api.suspend, methods=["POST"]),
@@ -138,6 +140,7 @@ def create_app(
         },
     )
     app.router.redirect_slashes = False
+    app.state.places = places
     app.state.mixed_up_again_at = -math.inf
     return app
 
@@ -209,8 +212,8 @@ class _Api:
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
         try:
             user = self._registry.user_by_name(form.get("username", ""))
-        except UsageError:
-            user = None
+        except UsageError as error:
+            raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
         note(user_id=user.user_id)
@@ -347,8 +350,8 @@ class _Api:
         try:
             with self._places.held(claims.user_id):
                 reply = await self._reply(verb, asking, request)
-        except TooManyOfUser as error:
-            raise Refused(UNAVAILABLE, str(error), code=Code.BUSY) from None
+        except TooManyOfUser:
+            raise too_many_at_once() from None
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):
             return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)

@@ -18,6 +18,7 @@ from mpcsim.service.errors import (
     UNAUTHORIZED,
     UNAVAILABLE,
 )
+from mpcsim.service.precis import MAX_USERNAME_CHARS, MOST_SPELT
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.tokens import TokenFault
 from mpcsim.service.smart_account.api import openapi as smart_account
@@ -136,8 +137,10 @@ _SCHEMAS: Final[dict[str, Schema]] = {
             "username": {
                 "type": "string",
                 "minLength": 1,
-                "maxLength": 64,
-                "description": "Printable characters; upper and lower case are different.",
+                "maxLength": MOST_SPELT * MAX_USERNAME_CHARS,
+                "description": f"1 to {MAX_USERNAME_CHARS} characters by RFC 8265, profile "
+                "UsernameCasePreserved: letters, digits and ASCII's signs, no spaces; upper and "
+                "lower case are different. The answer has the spelling that is kept.",
                 "examples": ["alice"],
             }
         }

@@ -12,8 +12,8 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import LinkFailed, Refused, failed, timed_out, unreachable
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.refusals import from_json
 from mpcsim.service.web.entries import CURRENT, Book, Call
-from mpcsim.service.web.refusals import from_json
 from mpcsim.service.web.request_ids import current
 from mpcsim.service.web.threads import in_thread
 from mpcsim.service.web.transport import NotReached, StreamingTransport, TooLate, TransportFailed

@@ -39,9 +39,9 @@ from mpcsim.service.gateway.registry import Attempt
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.lifetimes import MAKING_S, SIGNING_S
 from mpcsim.service.rpc.session_keys import is_call_proven
 from mpcsim.service.rpc.tokens import Claims
+from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.web.entries import note
 from mpcsim.service.web.idempotency import Name
 from mpcsim.service.web.threads import all_of

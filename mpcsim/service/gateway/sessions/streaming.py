@@ -37,8 +37,7 @@ from starlette.requests import ClientDisconnect
 from mpcsim.carrier import Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,

@@ -16,8 +16,7 @@ from typing import Final
 from mpcsim.carrier import Carrier
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
-from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.protocols.engine.party import ABORT_KIND
+from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     BAD_REQUEST,
     UNAVAILABLE,

@@ -47,7 +47,7 @@ Of a key that was made after the backup nothing is here: it is no key here, nobo
 one, since the other node holds the first and votes for no other, and no abort of it is signed.
 
 A session that was making shares when this node's store was lost ends at the other node after some
-minutes (``mpcsim.service.rpc.lifetimes``). Until then that one may vote for them still; only a
+minutes (``mpcsim.service.rpc.wire``). Until then that one may vote for them still; only a
 gateway that has kept this node's forgotten vote can have it put them in force, while this one goes
 on with those that they replace.
 
@@ -72,7 +72,7 @@ from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import Heard, InForce, Open, ShareStore, StoredShare
-from mpcsim.service.rpc.holdings import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
     RecordError,

@@ -82,7 +82,7 @@ class Voting:
         if found is None:
             raise OutOfStep("there is no such share to vote for")
         public, identities = self._public_record(found), self.identities()
-        public_shares, seal_number = shares_hash(public.to_bytes()), self._store.seal_number()
+        public_shares, seal_number = shares_hash(public.to_bytes()), self._store.keys.seal_number()
 
         def sign(share: StoredShare, head: LogHead) -> bytes:
             replaced = share.predecessor

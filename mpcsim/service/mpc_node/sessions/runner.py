@@ -17,8 +17,8 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.holdings import PREPARED
 from mpcsim.service.rpc.mail import opened
+from mpcsim.service.rpc.standing import PREPARED
 
 
 class SessionRunner:
@@ -99,7 +99,7 @@ class SessionRunner:
             session.epoch = epoch.hex()
 
     def _note(self, session: Session, output: Output[Any]) -> None:
-        """Do what an output demands of this node's store."""
+        """Store what an output demands."""
         match output:
             case Done() if session.party.definition is presign.PRESIGN:
                 with self._context.lock:

@@ -26,12 +26,12 @@ class Purpose:
     key_id: str | None
     """The key it acts on; None while it generates one."""
     peers: Mapping[PartyId, bytes] = field(default_factory=dict)
-    """Where a key is made: the other MPC node's identity, and the session's key, which is its id,
-    for the client (``session_keys``). What is not sealed there is signed."""
+    """Identities in a session that makes a key: the other MPC node's, and for the client the
+    session's key, which is its id (``session_keys``). What is not sealed there is signed."""
     curve: str = ""
-    """Of the key that is made; empty where it signs."""
+    """Curve of the key that is made; empty where it signs."""
     alone: str | None = None
-    """What there may only be one of for the key."""
+    """Kind of work of which there may only be one for the key."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Session:
     expires_at: float
     purpose: Purpose
     epoch: str | None = None
-    """Of the share that it makes, once that is known."""
+    """Epoch of the share that it makes, once that is known."""
     made: StoredShare | None = None
     """The share it has made, prepared in the store."""
     done: bool = False
@@ -135,7 +135,7 @@ class SessionTable:
         return self._sessions.get(session.session_id) is session
 
     def check_open(self, session: Session) -> None:
-        """See that a session has not been forgotten.
+        """Check that a session has not been forgotten.
 
         Raises:
             Refused: it has.

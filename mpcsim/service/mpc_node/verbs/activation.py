@@ -13,8 +13,7 @@ from mpcsim.service.mpc_node.sessions.table import SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.holdings import ACTIVE
-from mpcsim.service.rpc.standing import PAGE, Ask, Drop, End, Holdings, ListHoldings
+from mpcsim.service.rpc.standing import ACTIVE, PAGE, Ask, Drop, End, Holdings, ListHoldings
 from mpcsim.service.rpc.statements import SignedRecord
 
 

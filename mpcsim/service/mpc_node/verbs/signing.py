@@ -31,7 +31,7 @@ from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.verbs.vault import VaultHalves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.vault import VaultUse, answer_tag, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, hashes
 
 
 class Signing:
@@ -86,13 +86,9 @@ class Signing:
             body.key_id,
             grant.user_id,
             body.proof.boot,
-            signer=me,
-            session_id=body.session_id,
-            message=body.message,
-            first=body.first,
-            reply_key=body.vault.reply_key if body.vault else b"",
-            presignatures=body.count,
-            path=body.path,
+            SigningRequest(me, body.session_id, body.message, body.path, body.count),
+            body.first,
+            body.vault.reply_key if body.vault else b"",
         )
         half: bytes | None = None
         with self._context.lock:

@@ -86,7 +86,7 @@ class VaultHalves:
                     whole=whole,
                 )
         except VaultError:
-            if context.store.sealed_to_lost_key(stored.key_id):
+            if context.store.keys.sealed_to_lost_key(stored.key_id):
                 raise seal_key_lost(context.me) from None
             raise Refused(BAD_REQUEST, "Invalid secret_store") from None
 

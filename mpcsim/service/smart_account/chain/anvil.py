@@ -7,7 +7,8 @@ signatures are routed. Bounds, per process:
 =============  =====================================================================================
 memory         transactions, logs and receipts of the last ``KEPT_BLOCKS`` blocks, one state, and
                ``MEMORY_BYTES`` in all (Linux), at which the process ends
-time           ``jsonrpc.TIMEOUT_S`` for a call; then the process is ended
+time           ``jsonrpc.TIMEOUT_S`` for a call, as gas bounds what it computes; a process that then
+               answers nothing else either in ``ALIVE_S`` is ended
 cores          one, at a lower priority than everybody else's
 =============  =====================================================================================
 
@@ -24,6 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
+import httpx
 from eth_typing import ChecksumAddress
 
 from mpcsim.errors import UsageError
@@ -38,6 +40,9 @@ KEPT_BLOCKS: Final = 512
 """A block holds one transaction; an operation's logs are 700 kB at most, and 1 kB as a rule."""
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
+ALIVE_S: Final = 10.0
+"""For an answer that takes no computing: one who asks for much at a time is not to end the chain of
+all others."""
 STARTING_S: Final = 30.0
 ENDING_S: Final = 10.0
 
@@ -70,7 +75,7 @@ class AnvilChain(JsonRpcChain):
     Raises:
         UsageError: anvil is not installed.
         ChainUnavailable: from any method: the process ended meanwhile.
-        ChainTimeout: from any method: no answer in ``timeout_s``; the process is ended.
+        ChainTimeout: from any method: no answer in ``timeout_s``.
     """
 
     def __init__(
@@ -97,8 +102,17 @@ class AnvilChain(JsonRpcChain):
         try:
             return super().request(method, *params)
         except ChainTimeout:
-            self._end(process)
+            if not self._answers():
+                self._end(process)
             raise
+
+    def _answers(self) -> bool:
+        """Whether the process answers anything; if so it is busy, no more."""
+        try:
+            self._post({"jsonrpc": "2.0", "id": 0, "method": "eth_chainId"}, ALIVE_S)
+        except httpx.HTTPError:
+            return False
+        return True
 
     def close(self) -> None:
         """End the process. Any later call raises ``ChainUnavailable``."""

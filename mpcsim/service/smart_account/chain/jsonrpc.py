@@ -98,13 +98,13 @@ class JsonRpcChain:
                 return result
         raise ChainUnavailable(f"the chain's node did not answer {method} in JSON-RPC")
 
-    def _post(self, body: Mapping[str, object]) -> tuple[int, bytes]:
+    def _post(self, body: Mapping[str, object], within_s: float | None = None) -> tuple[int, bytes]:
         """Return status and whole answer, as it was sent.
 
         Nothing is decompressed, which could make anything of a little. httpx bounds each wait for
         a part of it, neither their sum nor their size.
         """
-        within_s, received = self._timeout_s, bytearray()
+        within_s, received = within_s or self._timeout_s, bytearray()
         until = time.monotonic() + within_s
         with self._client.stream(
             "POST", self._url, json=body, timeout=within_s, headers=IDENTITY

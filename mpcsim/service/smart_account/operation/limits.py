@@ -109,8 +109,8 @@ class Budget:
         self._spent: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def spend(self, user_id: str, wei: int) -> None:
-        """Take what an operation may cost out of a user's budget of the day.
+    def spend(self, user_id: str, wei: int) -> int:
+        """Take what an operation may cost out of a user's budget of the day; returns the day.
 
         Raises:
             BudgetSpent: that is more than what is left.
@@ -125,12 +125,14 @@ class Budget:
                     max(1, int((self._day + 1) * DAY_S - now)),
                 )
             self._spent[user_id] = self.wei - left + wei
+            return self._day
 
-    def give_back(self, user_id: str, wei: int) -> None:
-        """Undo a part of what was taken, if it was taken today."""
+    def give_back(self, user_id: str, wei: int, day: int) -> None:
+        """Undo a part of what was taken, unless the day of that is over."""
         with self._lock:
             self._begin_day()
-            self._spent[user_id] = max(0, self._spent.get(user_id, 0) - wei)
+            if day == self._day:
+                self._spent[user_id] -= wei
 
     def _begin_day(self) -> float:
         now = self._now()
@@ -148,7 +150,9 @@ class KnownOperation:
     digested: bool = False
     transaction: bytes | None = field(default=None, repr=False)
     at_risk: int = 0
-    """Wei taken for its transaction out of its user's budget, until its receipt is there."""
+    """Wei taken for its transaction out of its user's budget, until its receipt is there;"""
+    day: int = 0
+    """and on which day."""
 
 
 class KnownOperations:

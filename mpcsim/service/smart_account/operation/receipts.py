@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from eth_typing import ChecksumAddress
@@ -21,7 +22,8 @@ def pending(
     result: bytes, operation: UserOperation, entry_point: ChecksumAddress
 ) -> dict[str, Any]:
     """Of an operation that no block holds."""
-    return _receipt(result, PENDING, operation.sender, operation.nonce, entry_point, None)
+    of = _Operation(result, operation.sender, operation.nonce, entry_point)
+    return _receipt(of, PENDING, None, _Outcome())
 
 
 def lost(
@@ -31,17 +33,9 @@ def lost(
     transaction: TransactionReceipt,
 ) -> dict[str, Any]:
     """Of an operation whose whole bundle reverted: the operation did not happen."""
-    reason = "the bundle reverted"
-    return _receipt(
-        result,
-        FAILED,
-        operation.sender,
-        operation.nonce,
-        entry_point,
-        transaction,
-        success=False,
-        reason=reason,
-    )
+    of = _Operation(result, operation.sender, operation.nonce, entry_point)
+    outcome = _Outcome(success=False, reason="the bundle reverted")
+    return _receipt(of, FAILED, transaction, outcome)
 
 
 def from_logs(
@@ -62,13 +56,7 @@ def from_logs(
                 if found != result:
                     begin = at + 1
                     continue
-                return _receipt(
-                    result,
-                    INCLUDED if success else FAILED,
-                    sender,
-                    nonce,
-                    entry_point,
-                    transaction,
+                outcome = _Outcome(
                     paymaster=paymaster,
                     success=success,
                     actual_gas_cost=hex(cost),
@@ -76,6 +64,8 @@ def from_logs(
                     reason=contracts.account().abi.reason(reason) if not success else None,
                     logs=_logs(transaction.logs[begin:at]),
                 )
+                of = _Operation(result, sender, nonce, entry_point)
+                return _receipt(of, INCLUDED if success else FAILED, transaction, outcome)
     return None
 
 
@@ -94,34 +84,45 @@ def call_failure(entry_point: ChecksumAddress, events: Sequence[Event]) -> str |
     return "the EntryPoint tells of no operation"
 
 
+@dataclass(frozen=True)
+class _Operation:
+    """An operation, by what names it."""
+
+    result: bytes
+    """Its hash."""
+    sender: str
+    nonce: int
+    entry_point: ChecksumAddress
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """Effects of an operation's execution; nothing where it has not been executed."""
+
+    paymaster: str = ZERO_ADDRESS
+    success: bool | None = None
+    actual_gas_cost: str | None = None
+    actual_gas_used: str | None = None
+    reason: str | None = None
+    logs: Sequence[dict[str, Any]] = ()
+
+
 def _receipt(
-    result: bytes,
-    status: str,
-    sender: str,
-    nonce: int,
-    entry_point: ChecksumAddress,
-    transaction: TransactionReceipt | None,
-    *,
-    paymaster: str = ZERO_ADDRESS,
-    success: bool | None = None,
-    actual_gas_cost: str | None = None,
-    actual_gas_used: str | None = None,
-    reason: str | None = None,
-    logs: Sequence[dict[str, Any]] = (),
+    of: _Operation, status: str, transaction: TransactionReceipt | None, outcome: _Outcome
 ) -> dict[str, Any]:
     return {
         "status": status,
-        "result": to_wire(result),
-        "user_op_hash": to_wire(result),
-        "entry_point": entry_point,
-        "sender": to_checksum_address(sender),
-        "nonce": hex(nonce),
-        "paymaster": to_checksum_address(paymaster),
-        "actual_gas_cost": actual_gas_cost,
-        "actual_gas_used": actual_gas_used,
-        "success": success,
-        "reason": reason,
-        "logs": list(logs),
+        "result": to_wire(of.result),
+        "user_op_hash": to_wire(of.result),
+        "entry_point": of.entry_point,
+        "sender": to_checksum_address(of.sender),
+        "nonce": hex(of.nonce),
+        "paymaster": to_checksum_address(outcome.paymaster),
+        "actual_gas_cost": outcome.actual_gas_cost,
+        "actual_gas_used": outcome.actual_gas_used,
+        "success": outcome.success,
+        "reason": outcome.reason,
+        "logs": list(outcome.logs),
         "receipt": None if transaction is None else _transaction(transaction),
     }
 

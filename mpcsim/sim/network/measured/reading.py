@@ -10,22 +10,20 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.measured import (
-    curl,
+from mpcsim.sim.network.measured.programs import (
     fping,
-    har,
     iperf3,
     mahimahi,
-    matrix,
     mtr,
     mtr_text,
     other_programs,
-    pairs,
     ping,
     syn,
     windows_ping,
 )
 from mpcsim.sim.network.measured.series import Series
+from mpcsim.sim.network.measured.tables import matrix, pairs
+from mpcsim.sim.network.measured.web import curl, har
 
 __all__ = ["FORMATS", "Reading", "read"]
 
@@ -114,10 +112,8 @@ def _several(series: Sequence[Series]) -> str:
     """Return which pairs there are, and how one is chosen."""
     named = [f"{each.a} - {each.b}{_of_runs(each)}" for each in series[:PAIRS_SHOWN]]
     more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
-    return (
-        f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={series[0].a} "
-        f"--site={series[0].b})"
-    )
+    one = next((each for each in series if each.a != each.b), series[0])
+    return f"{len(series)} pairs: {', '.join(named)}{more} (one: --site={one.a} --site={one.b})"
 
 
 def _of_runs(series: Series) -> str:

@@ -46,7 +46,7 @@ def _folder() -> Path:
     It is loaded as it is found, so it must not lie in a folder that all users share.
     """
     folders = (HERE, HERE.parents[1] / "replay", HERE.parents[2] / "capacity" / "kernel")
-    sources = [path for folder in folders for path in sorted(folder.glob("*.py"))]
+    sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
     own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     for parent in (HERE / "__pycache__", own / "mpcsim"):

@@ -1,12 +1,27 @@
-"""A connection's beginning: closed, or kept open since earlier."""
+"""A connection's beginning, closed or kept open since earlier; and copies to go back to."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mpcsim.sim.network.tcp import linux, ns3
-from mpcsim.sim.network.tcp.compiled import compiled
-from mpcsim.sim.network.tcp.state import ALL, CLOSED, OPEN, READY, Record
+from mpcsim.sim.network.tcp.compiled import compiled, entry
+from mpcsim.sim.network.tcp.state import (
+    ALL,
+    CLOSED,
+    CONNECTION,
+    HALF,
+    MESSAGES,
+    OPEN,
+    READY,
+    RING,
+    Record,
+)
 
 
 @compiled
@@ -128,3 +143,47 @@ def _remember(c: Record, h: int) -> None:
         s.pingpong = 1
     else:
         s.rto = ns3.timeout(c, h)
+
+
+# ---------------------------------------------------------------------- copies
+
+
+def _fields(of: np.dtype[np.void]) -> Mapping[str, Any]:
+    return of.fields or {}
+
+
+_HALVES: Final[int] = _fields(CONNECTION)["half"][1]
+_NUMBERS: Final[int] = _fields(HALF)["segment"][1]
+"""Bytes of a half before its segments, messages and packets."""
+_PARTS: Final = (
+    (0, _HALVES + _NUMBERS),
+    (_HALVES + HALF.itemsize, _HALVES + HALF.itemsize + _NUMBERS),
+)
+
+
+@entry
+def copy(
+    source: Record,
+    source_bytes: NDArray[np.uint8],
+    target: Record,
+    target_bytes: NDArray[np.uint8],
+    count: int,
+) -> None:
+    """Copy of the first ``count`` connections what may change: some kilobytes, not some hundred.
+
+    Segments that were acknowledged and messages that arrived are not looked at again in a way that
+    shows; packets under way never change.
+
+    Args:
+        source_bytes: the same as ``source``, a row of bytes each; ``target_bytes`` likewise.
+    """
+    for k in range(count):
+        for begin, end in _PARTS:
+            for at in range(begin, end):
+                target_bytes[k, at] = source_bytes[k, at]
+        for h in range(2):
+            here, there = source[k].half[h], target[k].half[h]
+            for i in range(here.una, here.nxt):
+                there.segment[i & RING] = here.segment[i & RING]
+            for m in range(here.delivered, here.given):
+                there.message[m & MESSAGES] = here.message[m & MESSAGES]

@@ -18,7 +18,7 @@ import math
 
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
-from mpcsim.sim.network.tcp.snapshot import copy as copy
+from mpcsim.sim.network.tcp.connection import copy as copy
 from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
 
 
@@ -379,7 +379,7 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
     connection.begin(c, False)
     wire.free, wire.bad, wire.seen = free, bad, seen
     wire_back.free, wire_back.bad, wire_back.seen = free_back, bad_back, seen_back
-    there.head = there.tail = tail  # the places of packets under way stay theirs: see ``snapshot``
+    there.head = there.tail = tail  # the places of packets under way stay theirs (``copy``)
     back.head = back.tail = tail_back
 
 

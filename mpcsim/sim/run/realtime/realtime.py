@@ -30,7 +30,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 import httpx
 from starlette.applications import Starlette
@@ -42,15 +42,21 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Send
 from mpcsim.protocols.local_run import Participant
-from mpcsim.sim.network.draws import DrawSource, TransferKey
+from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
-from mpcsim.sim.run.ending import Validate
-from mpcsim.sim.run.faults import Crash, Fault
+from mpcsim.sim.run.faults import Crash
 from mpcsim.sim.run.live import LiveTraffic
 from mpcsim.sim.run.realtime.event_loop import in_event_loop, run_in_thread
 from mpcsim.sim.run.realtime.loopback import End, Servers, kept_client
-from mpcsim.sim.run.session import Cause, InTransit, PlacedParty, SessionRun
+from mpcsim.sim.run.session import (
+    Cause,
+    InTransit,
+    PlacedParty,
+    RunOptions,
+    SessionRun,
+    run_settings,
+)
 from mpcsim.sim.trace import Trace
 
 SPIN_MS: Final = 2.0
@@ -67,13 +73,8 @@ def real_time(
     parties: Iterable[Participant[Any]],
     network: Network,
     *,
-    seed: int = 0,
-    faults: Iterable[Fault] = (),
     deadline_s: float = 60.0,
-    draws: DrawSource | None = None,
-    validate: Validate = lambda results: True,
-    name: str = "",
-    contents: bool = False,
+    **options: Unpack[RunOptions],
 ) -> Trace:
     """Run one session in real time, and wait for it.
 
@@ -81,28 +82,15 @@ def real_time(
     its own. Servers, connections, tasks and thread are gone when it returns.
 
     Args:
-        seed: of latencies, losses and random faults. Real runs with one seed differ a little.
-        faults: message faults and partitions.
         deadline_s: when the session is stopped, finished or not; in seconds, finite.
-        draws: in place of seeded draws from the network's distributions.
-        validate: judges the results; a run whose results it refuses is INVALID.
-        contents: keep what the messages say in the trace: SECRETS.
+        options: the fields of ``RunSettings``. Real runs with one seed differ a little; ``faults``
+            are message faults and partitions.
 
     Raises:
         UsageError: a party has no site, the deadline is not positive and finite, or a fault cannot
             happen in real time.
     """
-    run = RealRun(
-        parties,
-        network,
-        seed=seed,
-        faults=faults,
-        deadline_s=deadline_s,
-        draws=draws,
-        validate=validate,
-        name=name,
-        contents=contents,
-    )
+    run = RealRun(parties, network, deadline_s=deadline_s, **options)
     if in_event_loop():
         return run_in_thread(run.run())
     return asyncio.run(run.run())
@@ -156,31 +144,21 @@ class RealRun(SessionRun[_RealParty]):
         parties: Iterable[Participant[Any]],
         network: Network,
         *,
-        seed: int = 0,
-        faults: Iterable[Fault] = (),
         deadline_s: float = 60.0,
-        draws: DrawSource | None = None,
-        validate: Validate = lambda results: True,
-        name: str = "",
-        contents: bool = False,
+        **options: Unpack[RunOptions],
     ) -> None:
         """Prepare a run; arguments and errors as for ``real_time``."""
         if not 0 < deadline_s < math.inf:
             raise UsageError(f"real time deadline_s is {deadline_s}: not positive and finite")
-        faults = tuple(faults)
-        if any(isinstance(fault, Crash) for fault in faults):
+        settings = run_settings(options)
+        if any(isinstance(fault, Crash) for fault in settings.faults):
             raise UsageError("crashes need virtual time: in real time a party is not killed")
         super().__init__(
             parties,
             network,
             lambda party, site: _RealParty(party, site, self._now),
-            seed=seed,
+            settings,
             compute="real",
-            faults=faults,
-            draws=draws,
-            validate=validate,
-            name=name,
-            contents=contents,
         )
         self.deadline_s = deadline_s
         self._began = time.perf_counter_ns()

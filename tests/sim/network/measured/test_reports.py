@@ -371,6 +371,8 @@ HALF_AN_HOUR = HOPS + HOP.format(1, "192.0.2.9", 0, 30, 29, 40)
         ('rtt\n"1,234"\n"5,678"\n', "line 2: '1,234': a decimal comma, or thousands?"),
         ("rtt_ms\n0.02 s\n", "line 2: a number in s, under a heading (or --unit) of another"),
         ("host,rtt\na,20,5\n", "line 2: 3 cells, but 2 headings: is there a decimal comma?"),
+        ("host;rtt;\na;1;,5;\n", "line 2: 3 cells, but 2 headings"),
+        ("b : 1.5\na : 1.5 2z.5\n", "line 2: 'a : 1.5 2z.5' is not as fping writes it"),
         ("from,min_ms,avg_ms,max_ms\na,20,10,30\n", "line 2: minimum 20, mean 10 and maximum 30"),
         (HALF_AN_HOUR + HOP.format(2, "???", 100, 0, 0, 0), "line 3: the target (last hop) never"),
         (
@@ -412,6 +414,9 @@ def test_one_of_several_hosts_is_chosen(capsys: pytest.CaptureFixture[str]) -> N
         "  2 pairs: client - sin, client - fra (one: --site=client --site=sin)",
         "  unit: ms, as the heading says",
     ]
+    itself = ["network", "fit", str(FOLDER / "pair_with_itself.csv"), "--site=a", "--site=a"]
+    assert main(itself) == 0
+    assert "a - a: 30 round trips" in capsys.readouterr().out
     options = ["--site=client", "--site=fra"]
     assert main(["network", "fit", str(FOLDER / "target_column.csv"), *options]) == 0
     assert "client - fra: 20 round trips" in (said := capsys.readouterr().out)

@@ -1,0 +1,542 @@
+"""An MPC node's own store: its key shares, its identity and its sealing key. No other service
+reads it.
+
+A share is *prepared* when a session has made it, *voted* once this node has signed for it, *active*
+once both nodes have. A share becomes active only over the one that it was made to replace, and only
+that drops it. For an epoch this node signs a vote or an abort, never both; at most one vote of a
+user and curve is outstanding. A prepared share goes with its session, a voted one only when the
+other node has signed that it never votes for it.
+
+A store that was put back from a backup (``put_back``) has forgotten what it signed since. Until the
+other node has been heard about a key (``merge``) its shares are *unmerged*, and used for nothing.
+``mpcsim.service.mpc_node.agreement.testimonies`` says why the rules are as they are.
+
+What is dropped has left all files when the method returns. Shares that are here lie as they are:
+at rest they are as safe as the disk.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Collection
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import overload
+
+from mpcsim.errors import UsageError
+from mpcsim.service.mpc_node import events
+from mpcsim.service.mpc_node.events import Event, EventLog, Kind
+from mpcsim.service.mpc_node.store.merging import (
+    Heard,
+    Open,
+    check_remembered,
+    is_suspended,
+    still_open,
+)
+from mpcsim.service.mpc_node.store.own_keys import OwnKeys
+from mpcsim.service.mpc_node.store.rows import COLUMNS, OutOfStep, StoredShare, row_of, rows_of
+from mpcsim.service.mpc_node.store.schema import SCHEMA
+from mpcsim.service.mpc_node.store.signatures import (
+    ENTERED,
+    check_follows,
+    sign_once,
+    signed_for,
+)
+from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.service.rpc.statements import LogHead
+from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed
+
+
+class ShareStore:
+    """Key shares of one MPC node. Every change is durable when the method returns."""
+
+    def __init__(self, path: Path | str = IN_MEMORY, now: Callable[[], float] = time.time) -> None:
+        """Open the database, and make it first if there is none.
+
+        Args:
+            now: seconds since 1970 UTC, for the log of events and the times of votes.
+
+        Raises:
+            UsageError: the file cannot be opened, or is something else.
+        """
+        self._log = EventLog(now)
+        self._now = now
+        self._owed: dict[str, tuple[str, bytes | None]] = {}
+        """Shares that must be suspended and could not be written so: why, and what is kept. They
+        count as if they were."""
+        self._owed_there: set[str] = set()
+        """The same of what the other node says is suspended there."""
+        try:
+            self._database = Database(path, SCHEMA)
+        except StoreFailed as error:
+            raise UsageError(f"share store {error}") from error
+        self.keys = OwnKeys(self._database, self._log, path)
+
+    @property
+    def database(self) -> Database:
+        """Database behind the store, for whoever looks at the files, not at what is in them."""
+        return self._database
+
+    def deployment(self) -> Deployment | None:
+        """Return the deployment that the store is part of, if that has been written."""
+        return self._database.deployment()
+
+    def join(self, deployment: Deployment) -> None:
+        """Make the store part of a deployment."""
+        self._database.join(deployment)
+
+    def holdings(self, after: str, limit: int) -> list[Holding]:
+        """Shares that are here, whatever their state, in the order of their key_ids.
+
+        Args:
+            after: the last key_id seen; empty to begin with.
+        """
+        return [
+            Holding(*row)
+            for row in self._database.rows(
+                "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
+                " WHERE key_id > ? ORDER BY key_id LIMIT ?",
+                after,
+                limit,
+            )
+        ]
+
+    def counts(self) -> list[tuple[str, bool, int]]:
+        """Count the shares that are here: state, whether suspended, number. From an index, and only
+        if anything has been written since: it may be asked often."""
+
+        def read() -> list[tuple[str, bool, int]]:
+            query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
+            return [(state, bool(held), n) for state, held, n in self._database.rows(query)]
+
+        return self._database.at_hand("counts", read)
+
+    def find(self, key_id: str) -> StoredShare | None:
+        def read() -> StoredShare | None:
+            row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
+            return None if row is None else StoredShare(*row)
+
+        return self._as_owed(self._database.at_hand(key_id, read))
+
+    def active(self, user_id: str, curve: str) -> StoredShare | None:
+        """The share of the user's present key on a curve."""
+        return self._in_state(ACTIVE, user_id, curve)
+
+    def voted(self, user_id: str, curve: str) -> StoredShare | None:
+        """The share of the vote that is outstanding."""
+        return self._in_state(VOTED, user_id, curve)
+
+    def _in_state(self, state: str, user_id: str, curve: str) -> StoredShare | None:
+        row = self._database.row(
+            f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ? AND state = '{state}'",
+            user_id,
+            curve,
+        )
+        return self._as_owed(None if row is None else StoredShare(*row))
+
+    @overload
+    def _as_owed(self, share: StoredShare) -> StoredShare: ...
+    @overload
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None: ...
+
+    def _as_owed(self, share: StoredShare | None) -> StoredShare | None:
+        """A share as it must become."""
+        if share is None:
+            return None
+        if share.key_id in self._owed_there:
+            share = replace(share, suspended_there=1)
+        if (owed := self._owed.get(share.key_id)) is not None:
+            why, kept = owed
+            share = replace(share, suspended=why, share=share.share if kept is None else kept)
+        return share
+
+    def voted_since(self, user_id: str, curve: str) -> float | None:
+        """Return when this node voted for new shares of a user's key, in seconds since 1970 UTC;
+        None: no vote is outstanding."""
+
+        def read() -> float | None:
+            row = self._database.row(
+                "SELECT since FROM shares LEFT JOIN outstanding USING (key_id)"
+                " WHERE user_id = ? AND curve = ? AND state = 'voted'",
+                user_id,
+                curve,
+            )
+            # A vote whose time is not there counts as an old one.
+            return None if row is None else row[0] or 0.0
+
+        return self._database.at_hand(f"vote {user_id} {curve}", read)
+
+    def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
+        """All shares of a user's key on a curve, as they were at one moment."""
+        query = f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
+        rows = self._database.rows(query, user_id, curve)
+        return [self._as_owed(StoredShare(*row)) for row in rows]
+
+    def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
+        """Epochs for which this node has signed an abort, the newest first, up to a number."""
+        rows = self._database.rows(
+            "SELECT key_id FROM signed WHERE user_id = ? AND curve = ? AND what = 'abort'"
+            " ORDER BY rowid DESC LIMIT ?",
+            user_id,
+            curve,
+            limit,
+        )
+        return [key_id for (key_id,) in rows]
+
+    # ------------------------------------------------------------------ a share is made
+
+    def prepare(self, share: StoredShare) -> None:
+        """Keep a new share beside the old one.
+
+        Raises:
+            sqlite3.IntegrityError: a share of this key_id is there already.
+        """
+        with self._database.transaction() as cursor:
+            marks = ", ".join("?" * len(astuple(share)))
+            cursor.execute(f"INSERT INTO shares ({COLUMNS}) VALUES ({marks})", astuple(share))
+
+    def enter(self, key_id: str, user_id: str, curve: str) -> None:
+        """Remember that a session makes shares of this epoch, for which this node has signed
+        nothing so far. Once the session is over without a vote, none will ever follow: that is
+        known from then on, also to a backup, until ``ENTERED`` later ones are over."""
+        with self._database.transaction() as cursor:
+            cursor.execute(
+                "INSERT OR IGNORE INTO entered (key_id, user_id, curve) VALUES (?, ?, ?)",
+                (key_id, user_id, curve),
+            )
+            cursor.execute(
+                "DELETE FROM entered WHERE rowid IN (SELECT rowid FROM entered WHERE user_id = ?"
+                " AND curve = ? AND over = 1 ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+                (user_id, curve, ENTERED),
+            )
+
+    def drop_prepared(self, key_id: str) -> None:
+        """Forget a share, unless it has been voted for."""
+        self._drop("key_id = ?", key_id)
+
+    def drop_orphans(self, live: Collection[str] = ()) -> None:
+        """Forget the prepared shares of all sessions but those that are live; and whatever could
+        not be forgotten before.
+
+        Args:
+            live: the key_ids of what they make.
+        """
+        marks = ", ".join("?" * len(live))
+        self._drop(f"key_id NOT IN ({marks})", *live)
+
+    def _drop(self, which: str, *values: str) -> None:
+        with self._database.transaction() as cursor:
+            cursor.execute(f"UPDATE entered SET over = 1 WHERE over = 0 AND {which}", values)
+            cursor.execute(f"DELETE FROM shares WHERE state = 'prepared' AND {which}", values)
+            gone = cursor.rowcount
+        if gone:
+            self._database.forget()
+        self._database.sweep()
+
+    # ------------------------------------------------------------------ a share comes into force
+
+    def vote(self, key_id: str, sign: Callable[[StoredShare, LogHead], bytes]) -> bytes:
+        """Vote for a prepared share; it stays until both nodes have voted, or the other never will.
+        The same again for one that has been voted for.
+
+        Args:
+            sign: makes the vote.
+
+        Returns:
+            The ``SignedRecord`` with this vote alone.
+
+        Raises:
+            OutOfStep: there is no such share, it has been aborted, another vote is outstanding, or
+                the active share is not the one it replaces.
+        """
+        with self._database.transaction() as cursor:
+            share = row_of(cursor, key_id)
+            if share is not None and share.state == VOTED and share.record is not None:
+                return share.record
+            if share is None or share.state == ACTIVE:
+                raise OutOfStep("there is no such share to vote for")
+            at = share.user_id, share.curve
+            other = cursor.execute(
+                "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'voted'", at
+            ).fetchone()
+            if other:
+                raise OutOfStep(f"another vote is outstanding: for {other[0]}")
+            check_follows(cursor, share)
+            sign_once(cursor, key_id, *at, "vote")
+            cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
+            vote = sign(share, events.head(cursor))
+            cursor.execute(
+                "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
+            )
+            cursor.execute(
+                "DELETE FROM outstanding WHERE key_id NOT IN"
+                " (SELECT key_id FROM shares WHERE state = 'voted')"
+            )
+            cursor.execute(
+                "INSERT OR REPLACE INTO outstanding VALUES (?, ?)", (key_id, self._now())
+            )
+        return vote
+
+    def activate(self, key_id: str, record: bytes, other: LogHead, session: str = "") -> list[str]:
+        """Make a voted share the active one; what it replaces and all others go. Once more:
+        nothing.
+
+        Args:
+            record: the ``SignedRecord`` with both votes.
+            other: head of the other node's log, from its vote.
+            session: that made the share, if that is known.
+
+        Returns:
+            The key_ids of those that went.
+
+        Raises:
+            OutOfStep: it has not been voted for, or the active share is not the one it replaces.
+        """
+        with self._database.transaction() as cursor:
+            share = row_of(cursor, key_id)
+            if share is None or share.record is None:
+                raise OutOfStep("this share has not been voted for")
+            at = share.user_id, share.curve
+            gone: list[tuple[str, str]] = []
+            if share.state != ACTIVE:
+                kind = Kind.RECOVERED if share.predecessor else Kind.MADE
+                check_follows(cursor, share)
+                gone = cursor.execute(
+                    "DELETE FROM shares WHERE user_id = ? AND curve = ? AND key_id != ?"
+                    " RETURNING key_id, state",
+                    (*at, key_id),
+                ).fetchall()
+                cursor.execute(
+                    "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
+                    (record, key_id),
+                )
+                seen = events.seen(other)
+                self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
+                for old, state in gone:
+                    if state == ACTIVE:
+                        self._log.write(
+                            cursor, Kind.RETIRED, *at, key_id=old, outcome=f"replaced by {key_id}"
+                        )
+        self._database.forget()
+        return [old for old, _ in gone]
+
+    def abort(
+        self,
+        user_id: str,
+        curve: str,
+        key_id: str,
+        *,
+        voted_for: bool = False,
+        replaces: str | None = None,
+    ) -> StoredShare | None:
+        """Never vote for an epoch; a prepared share of it goes.
+
+        Args:
+            voted_for: whether the other node has voted for it; unless it has, this node must hold
+                a share of it, or have aborted it before.
+            replaces: the key_id that it replaces, as that vote says.
+
+        Returns:
+            None, or the share, if this node has voted for it.
+
+        Raises:
+            OutOfStep: this node has voted for it, and has no such share any more; or it is of no
+                concern to either node. ``Forgotten``: it may have, before its store was put back.
+        """
+        with self._database.transaction() as cursor:
+            share = row_of(cursor, key_id)
+            if share is not None and (share.user_id, share.curve) != (user_id, curve):
+                share = None  # of a session that was another user's at the other node
+            if share is not None and share.state != PREPARED:
+                return share
+            signed = signed_for(cursor, key_id, user_id, curve)
+            if share is None and signed is None and not voted_for:
+                raise OutOfStep("neither node has such a share, as far as it can tell")
+            if share is None and signed is None:
+                check_remembered(cursor, user_id, curve, key_id, replaces)
+            sign_once(cursor, key_id, user_id, curve, "abort")
+            if share is not None:
+                cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+        self._database.forget()
+        return None
+
+    def drop(self, user_id: str, curve: str, key_id: str) -> None:
+        """Forget a share that the other node never votes for.
+
+        Raises:
+            OutOfStep: it is in force here.
+        """
+        at = user_id, curve
+        with self._database.transaction() as cursor:
+            share = row_of(cursor, key_id)
+            if share is not None:
+                if (share.user_id, share.curve) != at:
+                    raise OutOfStep("the share is of another user or curve")
+                if share.state == ACTIVE:
+                    raise OutOfStep("the share is in force")
+                cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
+                if share.state == VOTED:
+                    why = "never in force"
+                    self._log.write(cursor, Kind.RETIRED, *at, key_id=key_id, outcome=why)
+        self._database.forget()
+
+    # ------------------------------------------------------------------ after a restore
+
+    def put_back(self, taken: str, *, both: bool) -> None:
+        """The store is from a backup: what nobody has voted for goes, and the rest waits to be
+        merged.
+
+        Args:
+            taken: when the backup was, for the log of events.
+            both: the other node's was put back, too, or so says whoever runs this one: go on from
+                what is here, though nobody remembers what has been retired or suspended since.
+        """
+        with self._database.transaction() as cursor:
+            cursor.execute("DELETE FROM shares WHERE state = 'prepared'")
+            cursor.execute("UPDATE shares SET unmerged = 1")
+            cursor.execute("DELETE FROM entered WHERE over = 0")
+            cursor.execute("DELETE FROM put_back")
+            cursor.execute("INSERT INTO put_back VALUES (?)", (int(both),))
+            self._log.write(cursor, Kind.RESTORED, "", "", outcome=f"from a backup of {taken}")
+        self._database.forget()
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it was put back to go on from what is here, though both stores were."""
+        row = self._database.row("SELECT both FROM put_back")
+        return row is not None and bool(row[0])
+
+    def merge(self, said: Heard, stripped: Callable[[StoredShare], bytes | None]) -> Open | None:
+        """Do what follows from what the other node knows of a key. No share goes by it: who lies
+        could have this node drop the one that is in force.
+
+        Args:
+            stripped: a share without multiplication state; None if it has none.
+
+        Returns:
+            Why the key must not be served yet, if it was put back; what is suspended there is
+            suspended here all the same.
+        """
+        at = said.user_id, said.curve
+        changed = False
+        with self._database.transaction() as cursor:
+            rows = rows_of(cursor, *at)
+            active = next((share for share in rows if share.state == ACTIVE), None)
+            if active and active.key_id in said.suspended and not is_suspended(active):
+                changed = self._suspended_there(cursor, active, stripped(active))
+            why = None
+            if any(share.unmerged for share in rows):
+                why = still_open(cursor, said, rows, active)
+                if why is None:
+                    cursor.execute(
+                        "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
+                    )
+        if changed:
+            self._database.forget()
+        self._database.sweep()
+        return why
+
+    def _suspended_there(
+        self, cursor: sqlite3.Cursor, active: StoredShare, kept: bytes | None
+    ) -> bool:
+        why = active.suspended or "the other MPC node says that it is suspended"
+        cursor.execute(
+            "UPDATE shares SET suspended = ?, suspended_there = 1, share = ? WHERE key_id = ?",
+            (why, active.share if kept is None else kept, active.key_id),
+        )
+        if active.suspended is None:
+            at = active.user_id, active.curve
+            self._log.write(cursor, Kind.SUSPENDED, *at, key_id=active.key_id, outcome=why)
+        return kept is not None
+
+    def heard_suspended(self, key_ids: Collection[str]) -> None:
+        """Remember of shares that are here that the other node says they are suspended there; if
+        that cannot be written, it is owed."""
+        self._owed_there |= set(key_ids)
+        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._owed_there -= set(key_ids)
+
+    def _write_suspended_there(self, key_ids: Collection[str]) -> None:
+        with self._database.transaction() as cursor:
+            cursor.executemany(
+                "UPDATE shares SET suspended_there = 1 WHERE key_id = ?", [(i,) for i in key_ids]
+            )
+
+    @property
+    def owed(self) -> int:
+        """Number of suspensions that could not be written."""
+        return len(self._owed) + len(self._owed_there)
+
+    def owes(self, key_id: str) -> bool:
+        """Whether that a share is suspended could not be written."""
+        return key_id in self._owed
+
+    def pay(self) -> None:
+        """Write what is owed, and keep room for the next time.
+
+        Raises:
+            StoreFailed: not all could be written.
+        """
+        for key_id, (why, kept) in list(self._owed.items()):
+            self.suspend(key_id, why, kept)
+        if there := list(self._owed_there):
+            self.heard_suspended(there)
+        self._database.hold_reserve()
+
+    # ------------------------------------------------------------------ otherwise
+
+    def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
+        """Do nothing with a share any more but recovering its key. If that cannot be written, it is
+        owed (``pay``), and holds in memory; what is left of a process that ends by then is no more
+        than before.
+
+        Args:
+            share: the share to keep in its place, after state in it was discarded.
+        """
+        if share is None and key_id in self._owed:
+            share = self._owed[key_id][1]
+        self._owed[key_id] = why, share
+        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._owed.pop(key_id, None)
+        if share is not None:
+            self._database.forget()
+
+    def _write_suspended(self, key_id: str, why: str, share: bytes | None) -> None:
+        with self._database.transaction() as cursor:
+            found = cursor.execute(
+                "UPDATE shares SET suspended = ? WHERE key_id = ? RETURNING user_id, curve",
+                (why, key_id),
+            ).fetchone()
+            if found is not None:
+                self._log.write(cursor, Kind.SUSPENDED, *found, key_id=key_id, outcome=why)
+            if share is not None:
+                cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
+
+    def suspended(self, limit: int) -> list[str]:
+        """The key ids of shares in force with which nothing is done any more, up to a number."""
+        rows = self._database.rows(
+            "SELECT key_id FROM shares WHERE state = ? AND suspended IS NOT NULL"
+            " ORDER BY key_id LIMIT ?",
+            ACTIVE,
+            limit,
+        )
+        found = {key_id for (key_id,) in rows}
+        found |= {i for i in list(self._owed) if (s := self.find(i)) and s.state == ACTIVE}
+        return sorted(found)[:limit]
+
+    def note(
+        self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
+    ) -> None:
+        """Write down an event that changes no share."""
+        with self._database.transaction() as cursor:
+            self._log.write(
+                cursor, kind, user_id, curve, key_id=key_id, session=session, outcome=outcome
+            )
+
+    def events(self) -> list[Event]:
+        """The whole log, oldest first."""
+        return [Event(*row) for row in self._database.rows("SELECT * FROM events ORDER BY number")]
+
+    def close(self) -> None:
+        self._database.close()

@@ -1,0 +1,62 @@
+"""Votes and aborts that an MPC node has signed, and sessions that it has entered, as its store
+remembers them; each function is for use within a transaction."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final
+
+from mpcsim.service.mpc_node.store.rows import OutOfStep, StoredShare, active_key_id
+
+SIGNED: Final = 64
+"""Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
+older vote was for shares that have been dropped here, because the other node had aborted them, or
+had voted for what replaced them: an abort is nothing to it. An older abort is of a session that is
+over, so that no vote follows."""
+ENTERED: Final = 64
+"""Sessions over without a vote that are remembered for a user and curve, some 200 bytes each. Of an
+older one a store that is put back later does not know that it was over: that is in doubt."""
+
+
+def check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
+    """Check that the share that is active now is the one to be replaced.
+
+    Raises:
+        OutOfStep: it is not.
+    """
+    if active_key_id(cursor, share.user_id, share.curve) != share.predecessor:
+        raise OutOfStep("the share that it replaces is not the active one")
+
+
+def sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
+    """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
+
+    Raises:
+        OutOfStep: it has signed the contrary.
+    """
+    signed = signed_for(cursor, key_id, user_id, curve)
+    if signed is None:
+        cursor.execute("INSERT INTO signed VALUES (?, ?, ?, ?)", (key_id, user_id, curve, what))
+        cursor.execute(
+            "DELETE FROM signed WHERE rowid IN (SELECT rowid FROM signed WHERE user_id = ?"
+            " AND curve = ? AND what = ? ORDER BY rowid DESC LIMIT -1 OFFSET ?)",
+            (user_id, curve, what, SIGNED),
+        )
+    elif signed != what:
+        raise OutOfStep(f"what is signed for this epoch is the {signed}")
+
+
+def signed_for(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> str | None:
+    """Return what this node has signed for an epoch: vote, abort, or nothing."""
+    row = cursor.execute(
+        "SELECT what FROM signed WHERE user_id = ? AND curve = ? AND key_id = ?",
+        (user_id, curve, key_id),
+    ).fetchone()
+    return None if row is None else row[0]
+
+
+def was_entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
+    """Return whether nothing about an epoch was forgotten: its session began after the store was
+    put back, or was over when the backup was taken."""
+    row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
+    return row is not None

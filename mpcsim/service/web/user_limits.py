@@ -1,0 +1,81 @@
+"""Limits of each user: places among a server's connections, and tokens for what may be asked often.
+
+While a request is being answered its connection cannot make room for others, so no user may have
+many of them. A token bucket lets so many through at once, and as many again in a span of time, one
+after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from mpcsim.errors import MpcError
+
+SHARE: Final = 4
+"""One user may have one in so many of a process's connections."""
+MOST_OF_USER: Final = 250
+"""Unless somebody says otherwise."""
+
+
+class TooManyOfUser(MpcError):
+    """So many requests of the user are being answered that one more is refused."""
+
+
+class UserPlaces:
+    """How many requests of each user are being answered. For one event loop."""
+
+    def __init__(self, most: int = MOST_OF_USER) -> None:
+        self._most = most
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def held(self, user_id: str) -> Iterator[None]:
+        """Hold a place in the block.
+
+        Raises:
+            TooManyOfUser: there is none left.
+        """
+        if self._held[user_id] >= self._most:
+            raise TooManyOfUser("too many requests of this user are being answered; try again")
+        self._held[user_id] += 1
+        try:
+            yield
+        finally:
+            self._held[user_id] -= 1
+            if not self._held[user_id]:
+                del self._held[user_id]
+
+
+@dataclass(frozen=True)
+class TokenBucket:
+    """The size of a bucket; how full one is its user remembers, as the time when it is full again
+    (the virtual scheduling of ITU-T I.371)."""
+
+    count: float
+    """Tokens in a full one."""
+    span_s: float
+    """In which an empty one fills up."""
+
+    @property
+    def each_s(self) -> float:
+        """Seconds that it takes for one token."""
+        return self.span_s / self.count
+
+    def take(self, full_at: float, now: float) -> tuple[float, float]:
+        """Take a token.
+
+        Args:
+            full_at: when the bucket is full again; a time that is over: it is full.
+
+        Returns:
+            When it is full again after that; and how long to wait if there is none, in which case
+            it is not taken.
+        """
+        after = max(full_at, now) + self.each_s
+        # What fills up evenly and what was taken at once may differ by rounding.
+        wait_s = after - now - self.span_s - 1e-9 * self.span_s
+        return (full_at, wait_s) if wait_s > 0 else (after, 0.0)

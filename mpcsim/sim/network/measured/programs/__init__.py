@@ -1,0 +1,1 @@
+"""What programs print: ping, fping, hping3, mtr, iperf3 and others."""

@@ -1,0 +1,1 @@
+"""Tables of measured times: cells, headings, pairs, matrices of regions."""

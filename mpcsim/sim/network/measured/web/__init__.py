@@ -1,0 +1,1 @@
+"""What browsers and curl write: HAR files and times of phases."""
