@@ -10,7 +10,6 @@ from typing import Any
 
 from mpcsim.errors import UsageError
 from mpcsim.platforms import require_posix
-from mpcsim.service.process.settings import SettingsError
 
 
 def main(
@@ -23,11 +22,15 @@ def main(
     """
     try:
         require_posix()
-        # Here, because they import what is not on every platform.
-        from node.process import logs
-        from node.process.settings import Settings
-        from node.serving import FROM_ENVIRONMENT, serve
+    except UsageError as error:
+        return _refused(error, 1)
+    # Here, because they import what is not on every platform.
+    from mpcsim.service.process.settings import SettingsError
+    from node.process import logs
+    from node.process.settings import Settings
+    from node.serving import FROM_ENVIRONMENT, serve
 
+    try:
         argparse.ArgumentParser(
             prog="python -m node",
             description="Serve the REST node until SIGINT, SIGTERM or SIGHUP.",
@@ -39,11 +42,16 @@ def main(
         logs.configure(settings.log_level, settings.log_format, settings.log_folder)
         serve(settings, application or FROM_ENVIRONMENT)
     except UsageError as error:
-        sys.stderr.write(f"node: {error}\n")
-        return 2 if isinstance(error, SettingsError) else 1
+        return _refused(error, 2 if isinstance(error, SettingsError) else 1)
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _refused(error: UsageError, status: int) -> int:
+    """Say why the node does not serve, and return the exit status."""
+    sys.stderr.write(f"node: {error}\n")
+    return status
 
 
 if __name__ == "__main__":

@@ -466,7 +466,9 @@ ATTACKS = (
         injection="M: share + 1, toward party 1 alone",
         play=bad_share,
         research=lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        expected_on=aborted(Reason.SHARE_INCONSISTENT, InRound(4, "finish"), {CHEATER}),
+        expected_on=aborted(
+            Reason.SHARE_INCONSISTENT, InRound(4, "finish"), {CHEATER}, consequence=RETRY
+        ),
         expected_off=broken(Effect.UNUSABLE),
     ),
     Attack(

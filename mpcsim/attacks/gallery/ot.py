@@ -52,7 +52,7 @@ from mpcsim.crypto.ot.extension import (
 from mpcsim.crypto.params import LAMBDA_C, OtParameters
 from mpcsim.crypto.rng import Rng
 from mpcsim.crypto.zero_share import zero_share
-from mpcsim.errors import Aborted, InRound, Reason, UsageError
+from mpcsim.errors import Aborted, Consequence, InRound, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Done, Party, Turn
@@ -535,7 +535,12 @@ ATTACKS = (
         injection="M: one bit of one sum flipped; the receiver uses it if a bit of Delta is 1",
         play=false_sums,
         research=lambda: ResearchBuild(without=[Reason.ALL_BUT_ONE_OT_CHECK]),
-        expected_on=aborted(Reason.ALL_BUT_ONE_OT_CHECK, InRound(4, "finish"), {CHEATER}),
+        expected_on=aborted(
+            Reason.ALL_BUT_ONE_OT_CHECK,
+            InRound(4, "finish"),
+            {CHEATER},
+            consequence=Consequence.RETRY,
+        ),
         expected_off=broken(Effect.LEAK),
     ),
 )
