@@ -17,6 +17,7 @@ REQUEST = {
     "type": "http",
     "method": "POST",
     "path": "/sign",
+    "query_string": b"",
     "headers": [(b"x-request-id", b"one")],
 }
 BODY = {"type": "http.response.body", "body": b""}

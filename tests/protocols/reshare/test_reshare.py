@@ -14,7 +14,7 @@ from mpcsim.errors import Reason, UsageError
 from mpcsim.protocols import frost, reshare
 from mpcsim.protocols.engine import Done, Party
 from mpcsim.protocols.local_run import LocalRun, results, run
-from mpcsim.protocols.reshare import RESHARE
+from mpcsim.protocols.reshare import RESHARE, definition
 from mpcsim.protocols.sample_keys import keys, session_id
 from tests.helpers.tiers import examples
 
@@ -149,7 +149,7 @@ def test_a_setup_made_by_hand_is_checked_all_the_same():
 
 def test_a_shifted_key_is_noticed_even_if_the_record_is_not_sound(monkeypatch):
     """Records are checked before a session begins; without that, the result is compared."""
-    monkeypatch.setattr(reshare, "check_record", lambda record: None)
+    monkeypatch.setattr(definition, "check_record", lambda record: None)
     shares = dict(keys("ed25519"))
     one = ED25519.scalar(1)
     record = shares[1].record

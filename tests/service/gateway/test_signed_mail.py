@@ -115,7 +115,7 @@ def test_forged_messages_are_noise(forge, victim):
 
     async def work(house):
         cheat = corrupt(house, forge, victim, instead=False)
-        record = await house.generate("ed25519", "somebody else")  # something to replay
+        record = await house.generate("ed25519", "somebody-else")  # something to replay
         for name in ("alice", "bob"):
             record = await house.generate("ed25519", name)
             await house.sign(record, name=name)
