@@ -10,13 +10,13 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from mpcsim.errors import UsageError, unknown
+from mpcsim.sim.network.measured import other_programs
 from mpcsim.sim.network.measured.programs import (
     fping,
     iperf3,
     mahimahi,
     mtr,
     mtr_text,
-    other_programs,
     ping,
     syn,
     windows_ping,
