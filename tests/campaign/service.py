@@ -36,7 +36,7 @@ class Service:
         node = system.node_program(system.free_port(), gateway, settings)
         self._programs = {program.name: program for program in (*mpc_nodes, gateway, node)}
         self._logs = {name: folder / f"{name}.log" for name in ALL}
-        self._running = system.running
+        self._running = running
 
     def address(self, name: str) -> str:
         return self._programs[name].address
