@@ -20,7 +20,7 @@ help:
 	@echo "make up         start everything: both MPC nodes, gateway, REST node, JupyterLab"
 	@echo "make serve      the same without JupyterLab (SERVE_ARGS=--network=seoul,..., see mpcsim serve -h)"
 	@echo "make install    build $(VENV) from requirements.lock (PYTHON=... picks the interpreter)"
-	@echo "make test       run the fast tests (3 minutes on two cores)"
+	@echo "make test       run the fast tests (4 minutes on two cores)"
 	@echo "make affected   run those that a change since SINCE=main may break"
 	@echo "make soak       run the deep tests (AREA=gateway,... SOAK_MINUTES=20 SOAK_SEED=...)"
 	@echo "make check      ruff check, ruff format --check, mypy"

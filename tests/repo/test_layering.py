@@ -294,10 +294,16 @@ def test_the_tables_name_everything_once(room):
     assert sorted(names) == sorted(members(folder / room))
 
 
+SHOWN = ("crypto", "protocols", "sim", "service", "capacity", "node")
+
+
 def test_the_architecture_shows_the_floors():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     shown = text.partition("<!-- layers -->\n```\n")[2].partition("```")[0]
     assert [line.split() for line in shown.splitlines()] == FLOORS
+    inside = text.partition("<!-- inside -->\n```\n")[2].partition("```")[0]
+    floors = [[[f"{room}/"], *INSIDE[room]] for room in SHOWN]
+    assert [line.split() for line in inside.splitlines()] == [f for room in floors for f in room]
 
 
 # --- the check itself ---------------------------------------------------------------------------
