@@ -142,6 +142,9 @@ def understood(stream: bytes) -> Heard:
                 if {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
                     heard.is_closed = True  # RFC 9112, 6.1: a server may refuse; ours does
                     return heard
+                if b" " in dict(event.headers).get(b"host", b""):  # a folded one
+                    heard.is_closed = True  # RFC 9112, 3.2: no host's name
+                    return heard
             case h11.Data():
                 body += event.data
             case h11.EndOfMessage():
