@@ -31,10 +31,12 @@ import json, os, socket, sys, threading
 listening = socket.create_server(("127.0.0.1", int(sys.argv[1])))
 line = socket.socket(fileno=0).makefile("rwb")
 log = open(sys.argv[2], "a", buffering=1)
+greeted = threading.Event()
 def listen():
     while said := line.readline():
         told = json.loads(said)
         log.write(said.decode())
+        greeted.set()
         if os.path.exists(sys.argv[2] + ".mute"):
             continue
         if os.path.exists(sys.argv[2] + ".refuses"):
@@ -45,6 +47,7 @@ def listen():
         line.flush()
     os._exit(0)
 threading.Thread(target=listen).start()
+greeted.wait()  # like the service's programs, it serves nobody before it was told its conditions
 while True:
     asking, _ = listening.accept()
     asking.recv(10000)
@@ -86,7 +89,10 @@ class Board:
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
     with running() as processes:
-        yield Board(processes, tmp_path_factory.mktemp("parts"))
+        board = Board(processes, tmp_path_factory.mktemp("parts"))
+        for part in PARTS:
+            board.told(part)  # what each was greeted with
+        yield board
 
 
 @pytest.fixture(autouse=True)
