@@ -15,7 +15,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import Refused
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord
-from mpcsim.service.rpc.wire import Hello, Signing
+from mpcsim.service.rpc.wire import Hello, SignReply
 from mpcsim.service.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -27,7 +27,7 @@ from mpcsim.service.vault import (
     answer_tag,
     open_share,
 )
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 
@@ -44,7 +44,7 @@ def parse_store(secret_store: str) -> SecretStore:
         store = SecretStore.from_text(secret_store)
     except MalformedVault:
         raise BadRequest("Invalid secret_store") from None
-    note(key_id=store.key_id)
+    annotate_request(key_id=store.key_id)
     return store
 
 
@@ -117,7 +117,7 @@ class OpenedShare:
     """Epochs of the key before this one."""
 
 
-def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
+def open_sealed_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
     """The share of the key that it is said to be of.
 
     Raises:
@@ -158,7 +158,7 @@ def check_share(share: KeyShare, key_id: str) -> None:
 
 
 def check_answer(
-    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: Signing
+    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: SignReply
 ) -> None:
     """See that what an MPC node says answers this request to sign. Before any message of the
     protocol is looked at: nobody is to be blamed for an answer to something else.

@@ -22,8 +22,8 @@ from itertools import count
 from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
-from mpcsim.carrier import AtOnce, End, Exchange, Pieces
 from mpcsim.ids import CLIENT, PartyId
+from mpcsim.link_transport import Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
@@ -122,10 +122,10 @@ class SimulatedNetwork:
         """See ``Carrier``."""
         return bool(self.faults)
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """See ``Carrier``. What is under way when conditions change arrives by the old ones."""
         if self._links is None or (asking, asked) not in self._links.ways:
-            return AtOnce()
+            return ImmediateExchange()
         return _Carried(self._links, asking, asked)
 
     def tell(self, carried: Carried) -> None:
@@ -256,7 +256,7 @@ class _Links:
 class _Carried:
     """An exchange over a link."""
 
-    def __init__(self, links: _Links, asking: End, asked: End) -> None:
+    def __init__(self, links: _Links, asking: Endpoint, asked: Endpoint) -> None:
         self.links = links
         self._there = asking, asked
         self.number = links.pair()
@@ -305,14 +305,14 @@ class _Carried:
         if self._closed and not self._under_way:
             self.links.release(self.number)
 
-    async def _take_time(self, ends: tuple[End, End], size: int) -> None:
+    async def _take_time(self, ends: tuple[Endpoint, Endpoint], size: int) -> None:
         async def one() -> Pieces:
             yield bytes(size)
 
         async for _ in self._carry(ends, one()):
             pass
 
-    async def _carry(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
+    async def _carry(self, ends: tuple[Endpoint, Endpoint], pieces: Pieces) -> Pieces:
         loop = asyncio.get_running_loop()
         body = _Body(self, ends)
         sending = loop.create_task(body.send(pieces))
@@ -331,7 +331,7 @@ class _Carried:
 class _Body:
     """A message on its way over the connection of an exchange, in the pieces in which it comes."""
 
-    def __init__(self, exchange: _Carried, ends: tuple[End, End]) -> None:
+    def __init__(self, exchange: _Carried, ends: tuple[Endpoint, Endpoint]) -> None:
         self.arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
         """What of it is at the other end, and from when on; None: no more comes."""
         self._exchange = exchange

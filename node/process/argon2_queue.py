@@ -3,7 +3,7 @@ else.
 
 A computation takes a core and 64 MiB for a tenth of a second. So many go on at a time; the others
 wait, of each user in the order in which they came, and users are served one after the other
-(``Turns``). How many may wait is bounded, of one user and in all; who comes then is refused.
+(``FairScheduler``). How many may wait is bounded, of one user and in all; who comes then is refused.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ from node.errors import CallerGone, PasswordsBusy
 
 T = TypeVar("T")
 
-WAITING: Final = 256
+MAX_WAITING: Final = 256
 """In all; half a minute of computing on one core, which is as long as most callers wait."""
-WAITING_OF_ONE: Final = 16
+MAX_WAITING_PER_USER: Final = 16
 """Of one user."""
 NICE: Final = 10
 """How far the threads stand back for others (Linux). They keep the interpreter lock for moments
 only, in which standing back further would hold up everybody."""
 
 
-def at_a_time(workers: int = 1) -> int:
+def default_concurrency(workers: int = 1) -> int:
     """Computations at a time, for each of so many processes: a core stays for signing, where there
     are two or more."""
     return max(1, ((os.cpu_count() or 1) - 1) // workers)
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """As many wait as may."""
 
 
-class Turns(Generic[T]):
+class FairScheduler(Generic[T]):
     """Who waits, as data: users take turns, and what one user has asked for keeps its order."""
 
-    def __init__(self, in_all: int = WAITING, of_one: int = WAITING_OF_ONE) -> None:
+    def __init__(self, in_all: int = MAX_WAITING, of_one: int = MAX_WAITING_PER_USER) -> None:
         """
         Args:
             in_all: how many may wait.
@@ -73,7 +73,7 @@ class Turns(Generic[T]):
             Full: this user has to wait until there is room.
         """
         if self._count >= self.in_all or len(self._lines.get(user, ())) >= self.of_one:
-            raise Full
+            raise QueueFull
 
     def add(self, user: str, item: T) -> None:
         """Line up.
@@ -152,26 +152,26 @@ class Argon2Queue:
     def __init__(
         self,
         places: int | None = None,
-        turns: Turns[Computation[Any]] | None = None,
+        turns: FairScheduler[Computation[Any]] | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         Args:
-            places: computations at a time; by default ``at_a_time()``.
+            places: computations at a time; by default ``default_concurrency()``.
             turns: who may wait.
             clock: monotonic seconds, for what the listener hears.
         """
-        self.places = places or at_a_time()
+        self.places = places or default_concurrency()
         self.listener: Callable[[float], None] | None = None
         """Hears how many seconds each has waited, when its turn comes."""
         self.running = 0
         """That go on now."""
-        self._turns: Turns[Computation[Any]] = Turns() if turns is None else turns
+        self._turns: FairScheduler[Computation[Any]] = FairScheduler() if turns is None else turns
         self._since: dict[Computation[Any], float] = {}
         self._clock = clock
         self._pool = ThreadPoolExecutor(
-            self.places, thread_name_prefix="node argon2", initializer=_stand_back
+            self.places, thread_name_prefix="node argon2", initializer=_lower_priority
         )
 
     @property
@@ -188,7 +188,7 @@ class Argon2Queue:
         try:
             if self.running >= self.places:
                 self._turns.check(user)
-        except Full:
+        except QueueFull:
             raise PasswordsBusy from None
 
     def submit(
@@ -206,14 +206,14 @@ class Argon2Queue:
             PasswordsBusy: too many wait already; nothing will be computed.
         """
         self.check(user)
-        asked = Computation(user, meter.in_thread(work, locks=False), self)
+        asked = Computation(user, meter.time_in_thread(work, locks=False), self)
         if self.running < self.places:
             self._begin(asked, 0.0)
             return asked
         self._turns.add(user, asked)
         self._since[asked] = self._clock()
         if gone is not None:
-            asked.watching = asyncio.create_task(_watch(gone(), asked))
+            asked.watching = asyncio.create_task(_drop_when_gone(gone(), asked))
         return asked
 
     def drop(self, asked: Computation[Any]) -> bool:
@@ -257,12 +257,12 @@ class Argon2Queue:
             self._begin(following, self._over(following))
 
 
-async def _watch(gone: Awaitable[None], asked: Computation[Any]) -> None:
+async def _drop_when_gone(gone: Awaitable[None], asked: Computation[Any]) -> None:
     await gone
     asked.gone()
 
 
-def _stand_back() -> None:
+def _lower_priority() -> None:
     """Let other threads go first where a thread has a priority of its own."""
     if sys.platform == "linux":
         with suppress(OSError):

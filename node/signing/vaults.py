@@ -18,9 +18,9 @@ from node.checks import (
     SealedShare,
     check_identities,
     check_named,
-    opened_share,
+    open_sealed_share,
 )
-from node.errors import AnotherBoot, ApiError, UntrustedNode, Upstream, UpstreamTimeout
+from node.errors import ApiError, StaleBoot, UntrustedNode, Upstream, UpstreamTimeout
 from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.signing.sessions import Caller, Nodes, identities, seal_keys
@@ -79,7 +79,7 @@ class Vaults:
             BadRequest: it does not open, or is of another key or curve.
             ApiError: the MPC nodes' record is of other shares.
         """
-        share = opened_share(sealed, key, caller.claims.user_id)
+        share = open_sealed_share(sealed, key, caller.claims.user_id)
         check_named(share.record, record)
         return share
 
@@ -138,7 +138,7 @@ class Vaults:
             body = OpenVault(epoch, reply_key.public, halves, proofs, int(store.whole))
             opened, _ = await asyncio.gather(
                 self._gateway.open(caller.token, body, guess=guess),
-                once_sent(lambda: reply_key.prepare(seal_keys(nodes))),
+                compute_while_sending(lambda: reply_key.prepare(seal_keys(nodes))),
             )
             return opened
 
@@ -174,11 +174,11 @@ class Vaults:
         them has been started anew since we last asked who they are."""
         try:
             return await ask(await self._gateway.nodes())
-        except AnotherBoot:
+        except StaleBoot:
             return await ask(await self._gateway.nodes(fresh=True))
 
 
-async def once_sent(work: Callable[[], None]) -> None:
+async def compute_while_sending(work: Callable[[], None]) -> None:
     """Compute something while a request that is just beginning is under way."""
     for _ in range(2):  # it connects in its first turn and writes in its second
         await asyncio.sleep(0)

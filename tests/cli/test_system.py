@@ -8,8 +8,14 @@ from pathlib import Path
 import pytest
 
 from mpcsim.service.operations import supervisor as system
-from mpcsim.service.operations.supervisor import HOST, Program, Revival, free_port, running
-from mpcsim.service.process.listening import listen
+from mpcsim.service.operations.supervisor import (
+    HOST,
+    Program,
+    RestartPolicy,
+    free_port,
+    process_group,
+)
+from mpcsim.service.process.http_limits import listen
 from tests.helpers.gateway import Clock
 from tests.helpers.processes import until
 
@@ -29,11 +35,11 @@ def ends(processes, name, number=signal.SIGKILL):
 def test_who_ends_is_started_again_and_the_others_are_left_alone(caplog):
     one, other, rest = (program(name) for name in ("one", "other", "rest"))
     clock = Clock()
-    with running() as processes:
+    with process_group() as processes:
         for each in (one, other, rest):
             processes.launch(each)
         ids = {name: processes.process_id(name) for name in ("one", "other", "rest")}
-        revival = Revival(processes, [one, other], clock)
+        revival = RestartPolicy(processes, [one, other], clock)
         revival.look()
         ends(processes, "one")
         assert processes.ended() == "one"
@@ -56,9 +62,9 @@ def test_who_ends_is_started_again_and_the_others_are_left_alone(caplog):
 def test_who_keeps_ending_is_started_less_and_less_often(caplog):
     one = program("one", "raise SystemExit(3)")
     clock = Clock()
-    with running() as processes:
+    with process_group() as processes:
         processes.launch(one)
-        revival = Revival(processes, [one], clock)
+        revival = RestartPolicy(processes, [one], clock)
         for pause in (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
             until(lambda: processes.status("one") is not None)
             revival.look()
@@ -69,7 +75,7 @@ def test_who_keeps_ending_is_started_less_and_less_often(caplog):
             assert processes.status("one") is not None
             clock.now += 0.2
             revival.look()
-        clock.now += system.STEADY_S + 0.1  # it has run for long: that is another matter
+        clock.now += system.STABLE_AFTER_S + 0.1  # it has run for long: that is another matter
         until(lambda: processes.status("one") is not None)
         revival.look()
         assert "started again in 0.5 s" in caplog.messages[-1]
@@ -77,9 +83,9 @@ def test_who_keeps_ending_is_started_less_and_less_often(caplog):
 
 def test_a_port_that_is_taken_meanwhile_is_waited_for(caplog):
     one, clock = program("one"), Clock()
-    with running() as processes:
+    with process_group() as processes:
         processes.launch(one)
-        revival = Revival(processes, [one], clock)
+        revival = RestartPolicy(processes, [one], clock)
         ends(processes, "one")
         revival.look()
         with listen(HOST, one.port):

@@ -20,7 +20,7 @@ from mpcsim.service.vault import SecretStore
 from mpcsim.service.web.transport import Reply
 from node.checks import SealedShare
 from node.errors import ApiError, BadRequest, Upstream
-from node.signing.early import Asked, Beginning
+from node.signing.combined_opening import SessionOpening, SessionRequest
 from tests.helpers.gateway import CURVES
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, failing, losing, on, settled, stored_share
@@ -103,12 +103,12 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
     assert len({nonces(), *(nonces(**other) for other in others)}) == 1 + len(others)
 
 
-async def beginning(house: House, record: Any, session_id: bytes, message: bytes) -> Beginning:
+async def beginning(house: House, record: Any, session_id: bytes, message: bytes) -> SessionOpening:
     """The request of somebody who has the store, and a token, under an id that it has heard."""
     key = SessionKey()
     key.session_id = session_id
-    return Beginning(
-        Asked(SealedShare.parse(stored_share(record)), OPERATOR, message),
+    return SessionOpening(
+        SessionRequest(SealedShare.parse(stored_share(record)), OPERATOR, message),
         user_id=house.caller().claims.user_id,
         boots={j: hello.boot for j, hello in (await house.client.nodes()).items()},
         key=key,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from mpcsim.service.process.listening import ConnectionLimits
+from mpcsim.service.process.http_limits import ConnectionLimits
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
 from mpcsim.service.web.user_limits import SHARE
 from mpcsim.sim.run.realtime.clock import run

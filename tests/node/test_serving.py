@@ -14,7 +14,7 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.service.operations.supervisor import free_port
-from mpcsim.service.process.listening import ConnectionLimits, listen
+from mpcsim.service.process.http_limits import ConnectionLimits, listen
 from node.process.settings import Settings
 from tests.helpers.repo import ROOT
 

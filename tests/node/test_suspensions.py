@@ -369,7 +369,7 @@ async def test_not_even_to_see_that_it_is_damaged(case):
         async def late_and_damaged(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
             case.clock.now += LIFETIME_S + 1
-            begun = wire.Signing.from_bytes(reply.body)
+            begun = wire.SignReply.from_bytes(reply.body)
             return replace(reply, body=replace(begun, vault=None).to_bytes())
 
         house.transport.hook = on("sign", late_and_damaged)

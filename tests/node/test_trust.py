@@ -7,7 +7,7 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.rpc import pins
+from mpcsim.service.rpc import pinned_identities
 from mpcsim.service.rpc.statements import SealKeyStatement
 from mpcsim.service.vault import SealKey
 from mpcsim.service.web.transport import Reply
@@ -60,7 +60,7 @@ async def test_the_first_ones_are_taken_and_it_is_said_once_what_to_set(caplog):
         *_, setting = line.split()
         name, _, text = setting.partition("=")
         assert name == "MPC_NODE_KEYS"
-        assert pins.parse(text) == identities(house)
+        assert pinned_identities.parse_identities(text) == identities(house)
         assert record.key_id not in line
 
 

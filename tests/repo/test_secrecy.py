@@ -19,7 +19,7 @@ from mpcsim.service.vault import (
     password_key,
     seal_share,
 )
-from mpcsim.service.web import entries
+from mpcsim.service.web import request_records
 from mpcsim.service.web.log_files import LogFile
 from node.local import LocalService
 from tests.helpers.secrecy import LEDGER
@@ -85,7 +85,7 @@ def test_a_secret_in_an_entry_is_seen():
     """As if somebody noted the wrong thing."""
     secret = made()["a password"]
     LEDGER.leaks()
-    book = entries.Book("node", SimpleNamespace(put=lambda entry: None))
+    book = request_records.RequestRecorder("node", SimpleNamespace(put=lambda entry: None))
     entry = book.open("order-7", "GET", f"/{secret}")
     book.close(entry)
     assert any("a password" in leak for leak in LEDGER.leaks())

@@ -26,7 +26,7 @@ from mpcsim.capacity.kernel.records import (
 )
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.shape import Shape, refusal_of
-from mpcsim.carrier import End
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.replay.calls import message_name
 
 
@@ -86,7 +86,7 @@ class Call:
     """It has no record any more; what the service still does on its behalf is not noted."""
     unknown: int = 0
     """Messages that no recording has had."""
-    _asked: Counter[tuple[End, End]] = field(default_factory=Counter)
+    _asked: Counter[tuple[Endpoint, Endpoint]] = field(default_factory=Counter)
 
     @property
     def complete(self) -> bool:
@@ -94,7 +94,7 @@ class Call:
         at = self.drive.calls.at[self.slot, : self.kind.recorded, HANDLED]
         return bool((at >= 0.0).all())
 
-    def request(self, asking: End, asked: End) -> tuple[Message, Message]:
+    def request(self, asking: Endpoint, asked: Endpoint) -> tuple[Message, Message]:
         """A further request between two ends, and its answer."""
         nth = self._asked[asking, asked]
         self._asked[asking, asked] += 1

@@ -18,8 +18,8 @@ from mpcsim.capacity.real.machines import Machines
 from mpcsim.capacity.simulation.driving import Drive
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.capacity.simulation.shape import END_OF
-from mpcsim.carrier import AtOnce, Direct, End, Exchange, Pieces
 from mpcsim.errors import UsageError
+from mpcsim.link_transport import DirectTransport, Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
@@ -30,7 +30,7 @@ LATENCY, TASK = 2000, 3000
 """What draws are for, as the kernel has them."""
 
 
-class LoadedCarrier(Direct):
+class LoadedCarrier(DirectTransport):
     """Carries what is sent on behalf of a call; everything else is there at once.
 
     A message is given to its link; at the end of that it becomes a job of its process, and it is
@@ -72,11 +72,11 @@ class LoadedCarrier(Direct):
         self._pairs = count()
         self._over = False
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """See ``Carrier``."""
         call = current()
         return (
-            AtOnce()
+            ImmediateExchange()
             if call is None or self._over
             else _Loaded(self, call, asking, asked, next(self._pairs))
         )
@@ -91,7 +91,7 @@ class LoadedCarrier(Direct):
             self._traffic = LiveTraffic(traffic, self.clock.now_ms, self._told)
         return self._traffic
 
-    def link(self, source: End, target: End) -> tuple[int, int, float]:
+    def link(self, source: Endpoint, target: Endpoint) -> tuple[int, int, float]:
         """Between two ends: its number (NONE: they are at one site), the side of it that sends, and
         the service time at the other end."""
         if self._over:
@@ -195,7 +195,7 @@ class _Loaded:
     """A request of a call, and its answer."""
 
     def __init__(
-        self, carrier: LoadedCarrier, call: Call, asking: End, asked: End, number: int
+        self, carrier: LoadedCarrier, call: Call, asking: Endpoint, asked: Endpoint, number: int
     ) -> None:
         self._carrier = carrier
         self._call = call
@@ -234,7 +234,7 @@ class _Loaded:
         self._release_if_over()
 
     async def _carry(
-        self, message: Message, ends: tuple[End, End], size: int, *, last: bool = False
+        self, message: Message, ends: tuple[Endpoint, Endpoint], size: int, *, last: bool = False
     ) -> None:
         carrier, role = self._carrier, ROLE_OF[ends[1]]
         self._call.sent(message, carrier.clock.now_ms())

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpcsim.cli.network import conditions
 from mpcsim.cli.token import add_data
-from mpcsim.service.fault_injection import SWITCHES, Argument
+from mpcsim.service.fault_injection import COMMANDS, Argument
 
 
 def add(subparsers: Any) -> None:
@@ -19,7 +19,7 @@ def add(subparsers: Any) -> None:
         help="break a service that runs with serve --control on purpose, and mend it again",
     )
     among = parser.add_subparsers(dest="switch", required=True, metavar="SWITCH")
-    for switch in SWITCHES.values():
+    for switch in COMMANDS.values():
         each = among.add_parser(switch.name, help=switch.text)
         for argument in switch.arguments:
             _add(each, argument)
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Throw it, and print what it answers as JSON."""
     from mpcsim.service.fault_injection import over_http
 
-    switch = SWITCHES[options.switch]
+    switch = COMMANDS[options.switch]
     told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
     told = switch.given({name: value for name, value in told.items() if value is not None})
     if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:

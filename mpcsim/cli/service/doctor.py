@@ -14,7 +14,7 @@ from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway import Finding, Trouble, What
-from mpcsim.service.operations import Doctor, Examined, doctor
+from mpcsim.service.operations import Doctor, KeyReport, doctor
 from mpcsim.sim import counted
 
 KINDS: Final = ("fit", "stuck", "untold")
@@ -101,7 +101,7 @@ def _name(text: str) -> tuple[str, str]:
 # ---------------------------------------------------------------------- for people
 
 
-def _line(examined: Examined) -> str:
+def _line(examined: KeyReport) -> str:
     finding = examined.finding
     told = map(_sentence, (*finding.troubles, *finding.notes))
     troubles = "; ".join([*([] if finding.troubles else ["fits"]), *told])
@@ -131,7 +131,7 @@ def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
 # ---------------------------------------------------------------------- for programs
 
 
-def _as_json(examined: Examined) -> dict[str, Any]:
+def _as_json(examined: KeyReport) -> dict[str, Any]:
     finding = examined.finding
     return {
         "user_id": finding.user_id,

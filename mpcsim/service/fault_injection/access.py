@@ -16,7 +16,7 @@ FILE: Final = "control.json"
 
 
 @dataclass(frozen=True)
-class Access:
+class ControlAccess:
     """To the switches."""
 
     address: str
@@ -24,7 +24,7 @@ class Access:
 
 
 @contextmanager
-def written(data: Path, access: Access) -> Iterator[None]:
+def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
     """In the block it is there, whole, for its owner only.
 
     Raises:
@@ -46,7 +46,7 @@ def written(data: Path, access: Access) -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def read(data: Path) -> Access:
+def read_access(data: Path) -> ControlAccess:
     """Of the service that keeps its data in a folder.
 
     Raises:
@@ -54,7 +54,7 @@ def read(data: Path) -> Access:
     """
     path = data / FILE
     try:
-        return Access(**json.loads(path.read_text(encoding="utf-8")))
+        return ControlAccess(**json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise UsageError(
             f"no service that runs with --control keeps its data in {data} (--data names another "

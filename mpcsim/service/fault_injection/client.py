@@ -19,8 +19,8 @@ from typing import Any, Final, Literal
 import httpx
 
 from mpcsim.errors import UsageError
-from mpcsim.service.fault_injection.access import Access, read
-from mpcsim.service.fault_injection.conditions import NotInForce
+from mpcsim.service.fault_injection.access import ControlAccess, read_access
+from mpcsim.service.fault_injection.conditions import NotApplied
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.scenario import Scenario
 
@@ -28,11 +28,11 @@ PATIENCE_S: Final = 600.0
 """How long a switch may take."""
 
 Part = Literal["operator", "institution", "gateway", "node"]
-Throw = Callable[[str, dict[str, Any]], dict[str, Any]]
+Execute = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Switched:
+class ActiveFault:
     """A switch that is in force; a context manager that undoes it."""
 
     undo: Callable[[], object]
@@ -51,16 +51,16 @@ class Switched:
 
 @dataclass(frozen=True)
 class Control:
-    """The switches of a service (``mpcsim.service.fault_injection.table``). Every method raises
-    ``UsageError`` for what makes no sense, and ``NotInForce`` if a process does not do it."""
+    """The switches of a service (``mpcsim.service.fault_injection.commands``). Every method raises
+    ``UsageError`` for what makes no sense, and ``NotApplied`` if a process does not do it."""
 
-    throw: Throw = field(repr=False)
+    throw: Execute = field(repr=False)
     """From a switch's name and what it is told to what it answers."""
 
-    def down(self, part: Part) -> Switched:
+    def down(self, part: Part) -> ActiveFault:
         """Stop a process at once, and leave it so."""
         self.throw("down", {"part": part})
-        return Switched(lambda: self.up(part))
+        return ActiveFault(lambda: self.up(part))
 
     def up(self, part: Part) -> None:
         """Start a process that is down."""
@@ -70,21 +70,21 @@ class Control:
         """Kill a process and start it again; returns when it answers."""
         self.throw("kill", {"part": part})
 
-    def slow(self, part: Part, ms: float) -> Switched:
+    def slow(self, part: Part, ms: float) -> ActiveFault:
         """Have a process answer every request so much later."""
         self.throw("slow", {"part": part, "ms": ms})
-        return Switched(lambda: self.throw("slow", {"part": part, "ms": 0}))
+        return ActiveFault(lambda: self.throw("slow", {"part": part, "ms": 0}))
 
-    def cut(self, part: Part) -> Switched:
+    def cut(self, part: Part) -> ActiveFault:
         """Cut a process off: whoever asks it waits."""
         self.throw("cut", {"part": part})
-        return Switched(lambda: self.mend(part))
+        return ActiveFault(lambda: self.mend(part))
 
     def mend(self, part: Part) -> None:
         """Undo ``cut``."""
         self.throw("mend", {"part": part})
 
-    def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> Switched:
+    def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> ActiveFault:
         """Put a network in force, with the faults of a scenario.
 
         Args:
@@ -99,21 +99,21 @@ class Control:
             case Network():
                 under = Scenario(under)
         self.throw("network", {} if under is None else {"scenario": under.dumps()})
-        return Switched(lambda: self.throw("network", {}))
+        return ActiveFault(lambda: self.throw("network", {}))
 
-    def expire(self, times: int = 1) -> Switched:
+    def expire(self, times: int = 1) -> ActiveFault:
         """Have the next access tokens expired when the gateway issues them."""
         self.throw("expire", {"times": times})
-        return Switched(lambda: self.throw("expire", {"times": 0}))
+        return ActiveFault(lambda: self.throw("expire", {"times": 0}))
 
-    def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> Switched:
+    def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> ActiveFault:
         """Have all processes look at a clock that is so much ahead of this machine's."""
         self.throw("clock", {"seconds": hours * 3600 + seconds})
-        return Switched(lambda: self.throw("clock", {"seconds": 0}))
+        return ActiveFault(lambda: self.throw("clock", {"seconds": 0}))
 
     def fail_next(
         self, endpoint: str, answer: int | str, times: int = 1, *, done: bool = False
-    ) -> Switched:
+    ) -> ActiveFault:
         """Have the next calls of an endpoint of the node fail.
 
         Args:
@@ -123,7 +123,7 @@ class Control:
         """
         order = {"endpoint": endpoint, "answer": str(answer)}
         self.throw("fail", {**order, "times": times, "done": done})
-        return Switched(lambda: self.throw("fail", {**order, "times": 0}))
+        return ActiveFault(lambda: self.throw("fail", {**order, "times": 0}))
 
     def reset_users(self) -> None:
         """Empty the stores: there are no users then."""
@@ -149,11 +149,11 @@ def over_http(data: Path | str) -> Control:
     Raises:
         UsageError: there is none.
     """
-    access = read(Path(data))
-    return Control(lambda name, told: _thrown(access, name, told))
+    access = read_access(Path(data))
+    return Control(lambda name, told: _post_command(access, name, told))
 
 
-def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
+def _post_command(access: ControlAccess, name: str, told: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = httpx.post(
             f"{access.address}/control/{name}",
@@ -173,4 +173,4 @@ def _thrown(access: Access, name: str, told: dict[str, Any]) -> dict[str, Any]:
     if answer.is_success:
         return document
     text = str(document.get("error"))
-    raise NotInForce(text) if answer.status_code == 503 else UsageError(text)
+    raise NotApplied(text) if answer.status_code == 503 else UsageError(text)

@@ -27,10 +27,10 @@ class Conditions:
 AS_STARTED = Conditions()
 
 
-class NotInForce(UsageError):
+class NotApplied(UsageError):
     """A process has not done what it was told, or not in time."""
 
 
-def line(number: int, do: str, what: Mapping[str, Any]) -> bytes:
+def command_line(number: int, do: str, what: Mapping[str, Any]) -> bytes:
     """What a process is to do."""
     return json.dumps({"number": number, "do": do, **what}).encode() + b"\n"

@@ -37,8 +37,8 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway import fitting
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.rpc.standing import ACTIVE, VOTED, Holding, Standing
-from mpcsim.service.rpc.statements import SignedRecord, Testimony
+from mpcsim.service.rpc.activation_messages import ACTIVE, VOTED, ActivationState, ShareInfo
+from mpcsim.service.rpc.statements import ReconciliationStatement, SignedRecord
 from mpcsim.service.storage.database import REGISTRY, file_of
 
 _REPAIR: Final = "mpcsim doctor --repair has it follow them"
@@ -81,17 +81,17 @@ class Heard:
     """What an MPC node says of a key, and has signed."""
 
     identity: bytes
-    testimony: Testimony
+    testimony: ReconciliationStatement
     seal_number: int | None = None
     """Of its seal key, as its hello says; None: not known."""
 
-    def holdings(self) -> Iterator[Holding]:
+    def holdings(self) -> Iterator[ShareInfo]:
         """Its shares that are in force, or have been voted for."""
         said = self.testimony
         for state, held in ((ACTIVE, said.active), (VOTED, said.voted)):
             if held is not None:
                 at = said.user_id, said.curve_name
-                yield Holding(held.epoch.hex(), *at, held.public_key, state, held.number)
+                yield ShareInfo(held.epoch.hex(), *at, held.public_key, state, held.number)
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def _looked(case: Case, heard: Mapping[PartyId, Heard]) -> Decision:
     identities = named(case.registered) | {party: said.identity for party, said in heard.items()}
     decision = Decision(case.user_id, case.curve, identities, case.registered, aborting=False)
     for party, said in heard.items():
-        decision.stands(party, Standing(said.testimony.active, said.testimony.voted))
+        decision.stands(party, ActivationState(said.testimony.active, said.testimony.voted))
     return decision
 
 

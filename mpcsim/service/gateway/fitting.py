@@ -60,7 +60,7 @@ from typing import Final
 
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, ShareInfo
 from mpcsim.service.storage.database import REGISTRY, file_of
 from mpcsim.sim.rich_display import counted
 
@@ -89,7 +89,7 @@ class Key:
     """What is known of a user's key on a curve."""
 
     registered: RegisteredKey | None = None
-    held: dict[PartyId, list[Holding]] = field(
+    held: dict[PartyId, list[ShareInfo]] = field(
         default_factory=lambda: {party: [] for party in MPC_NODES}
     )
 
@@ -173,7 +173,7 @@ class Fit:
             )
 
 
-def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> Fit:
+def compare(registry: Registry, held: Mapping[PartyId, Collection[ShareInfo]]) -> Fit:
     """Compare the registry with what the MPC nodes hold.
 
     It changes nothing, and looks at no share.
@@ -192,7 +192,7 @@ def _in_line(key: Key) -> bool:
     return all({(h.key_id, h.state) for h in _counting(k)} == wanted for k in key.held.values())
 
 
-def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
+def _instead(shares: Iterable[ShareInfo], wanted: RegisteredKey) -> str | None:
     """What an MPC node holds that cannot have a share in force; None if it can, or has it."""
     mine = next((h for h in _counting(shares) if h.key_id == wanted.key_id), None)
     present = _active(shares) or mine
@@ -207,12 +207,12 @@ def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
     return OLDER if present.recoveries < wanted.recoveries else ANOTHER
 
 
-def _counting(shares: Iterable[Holding]) -> list[Holding]:
+def _counting(shares: Iterable[ShareInfo]) -> list[ShareInfo]:
     """Those that are in force, or have been voted for."""
     return [h for h in shares if h.state != PREPARED]
 
 
-def _active(shares: Iterable[Holding]) -> Holding | None:
+def _active(shares: Iterable[ShareInfo]) -> ShareInfo | None:
     return next((h for h in shares if h.state == ACTIVE), None)
 
 

@@ -21,14 +21,14 @@ from mpcsim.service.errors import (
     SIGNING,
     LinkFailed,
     Refused,
-    do_not_fit,
+    gateway_starting,
+    key_already_active,
     key_exists,
-    made_already,
+    key_recovered_meanwhile,
     no_such_key,
     no_such_user,
     not_authentic,
-    recovered_meanwhile,
-    starting,
+    stores_inconsistent,
 )
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
@@ -42,11 +42,11 @@ from mpcsim.service.gateway.sessions.streaming import Reply, Streaming
 from mpcsim.service.gateway.sessions.waves import Waves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.threads import all_of, both
+from mpcsim.service.web.http import RequestBody
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all, gather_both
 
 AT_ONCE: Final = 128
 """Requests of one user that are answered at a time, besides those that may wait for its keys: while
@@ -120,7 +120,7 @@ class Gateway:
         Raises:
             LinkFailed: one has not been heard of yet, and cannot be reached.
         """
-        found = await all_of([link.latest_hello() for link in self.links.values()])
+        found = await gather_all([link.latest_hello() for link in self.links.values()])
         return dict(zip(self.links, found, strict=True))
 
     async def handle(self, verb: str, asking: Asking, data: bytes) -> bytes:
@@ -148,7 +148,7 @@ class Gateway:
         """Whether bodies of a verb may go on while they come (``streaming``)."""
         return verb == "exchange" and self._streaming.on
 
-    async def stream(self, verb: str, asking: Asking, body: Incoming) -> Reply | bytes:
+    async def stream(self, verb: str, asking: Asking, body: RequestBody) -> Reply | bytes:
         """Answer one request while its body comes, or as ``handle`` once it has come.
 
         Raises:
@@ -173,12 +173,12 @@ class Gateway:
             return await self.suspensions.take(body)
         except Refused as refused:
             if refused.status == NOT_FOUND and not self.meeting.over:
-                raise starting() from None
+                raise gateway_starting() from None
             raise
 
     async def close(self) -> None:
         """Let go of the MPC nodes."""
-        await all_of([link.port.close() for link in self.links.values()])
+        await gather_all([link.port.close() for link in self.links.values()])
 
     async def abandon(self, user_id: str, verb: str, data: bytes, proof: str | None) -> None:
         """Call off the session that a body names, if it is the user's, and the caller has opened
@@ -188,7 +188,7 @@ class Gateway:
             proof: as in ``Asking``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_call_proven(session_id, verb, data, proof):
+        if is_body_proven(session_id, verb, data, proof):
             await self.sessions.abandon(user_id, session_id)
 
     # ------------------------------------------------------------------ a key is made
@@ -209,7 +209,7 @@ class Gateway:
                 await self._resolve(asking, curve)
             if self.registry.key(user_id, curve):
                 if attempts.in_force(attempt):
-                    raise made_already()
+                    raise key_already_active()
                 raise key_exists(curve)
         session = await self.sessions.begin(asking, body.session_id, curve, GENERATION)
 
@@ -222,7 +222,7 @@ class Gateway:
             return self.activation.merging(party, user_id, curve, asking.times, ask)
 
         mail, _ = await self._waves.carry(asking, session, body.messages, opening)
-        return wire.Mail(mail)
+        return wire.MessageBatch(mail)
 
     async def _recover(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
@@ -238,11 +238,11 @@ class Gateway:
             await self._resolve(asking, curve)
             key = self.registry.key(user_id, curve)
             if key is None or key.record is None:
-                raise do_not_fit()
+                raise stores_inconsistent()
         session = await self.sessions.begin(asking, body.session_id, curve, RECOVERY, key.key_id)
         if not self.registry.owns(user_id, key.key_id):
             self.sessions.end(session)
-            raise recovered_meanwhile()
+            raise key_recovered_meanwhile()
 
         def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             def ask() -> Awaitable[bytes]:
@@ -252,7 +252,7 @@ class Gateway:
 
         mail, begun = await self._waves.carry(asking, session, (), opening)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
-        return wire.Recovering(key.record, records, mail)
+        return wire.RecoverReply(key.record, records, mail)
 
     async def _resolve(self, asking: Asking, curve: str) -> None:
         """Bring to its end what was interrupted, before another key is made."""
@@ -271,7 +271,7 @@ class Gateway:
 
     async def _open(self, asking: Asking, data: bytes) -> wire.Body:
         body = wire.OpenVault.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id = body.key_id.hex()
         curve = self._curve_of(asking.claims, key_id)
         self.suspensions.check(body.key_id)
@@ -283,7 +283,7 @@ class Gateway:
             for j in parties
         ]
         asked = zip(parties, requests, strict=True)
-        halves = await all_of([self._half(asking, j, request, curve) for j, request in asked])
+        halves = await gather_all([self._half(asking, j, request, curve) for j, request in asked])
         opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
         return await self._opened(asking, key_id, curve, opened)
 
@@ -340,13 +340,13 @@ class Gateway:
             return self.attestations.demanded(party, ask) if own and own.whole else ask()
 
         carrying = self._waves.carry(asking, session, body.messages, opening)
-        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, body.session_id))
+        tag = self.suspensions.tag(wire.AbortedSession(user_id, body.key_id, body.session_id))
         if vault is None:
             mail, begun = await carrying
-            return wire.Signing(tag, mail, begun[signer].answers)
+            return wire.SignReply(tag, mail, begun[signer].answers)
         opening_halves = [self._half(asking, j, request, curve) for j, request in others]
         try:
-            (mail, begun), halves = await both(carrying, all_of(opening_halves))
+            (mail, begun), halves = await gather_both(carrying, gather_all(opening_halves))
             first = begun[signer]
             opened = {j: half.half for (j, _), half in zip(others, halves, strict=True)}
             opened[signer] = first.half or b""
@@ -356,12 +356,12 @@ class Gateway:
             if self.sessions.is_open(session):  # the client will not go on
                 await self.sessions.stop([session])
             raise
-        return wire.Signing(tag, mail, first.answers, found)
+        return wire.SignReply(tag, mail, first.answers, found)
 
     async def _presigned(self, asking: Asking, data: bytes) -> wire.Body:
         """No session, and no turn: whoever comes second has another presignature, or none."""
         body = wire.Presigned.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id, user_id, vault = body.key_id.hex(), asking.claims.user_id, body.vault
         curve = self._curve_of(asking.claims, key_id)
         signer, session_id = _signer(body.using.signer), body.using.rho
@@ -378,15 +378,15 @@ class Gateway:
         )
         request = replace(body, vault=own)
         opening = _half_of(body.key_id, vault, other, body.using.hidden())
-        reply, half = await both(
+        reply, half = await gather_both(
             self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
             self._half(asking, other, opening, curve),
         )
         answer = answered(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
         found = await self._opened(asking, key_id, curve, opened)
-        tag = self.suspensions.tag(wire.Occasion(user_id, body.key_id, session_id))
-        return wire.Signing(tag, answer.messages, answer.answers, found)
+        tag = self.suspensions.tag(wire.AbortedSession(user_id, body.key_id, session_id))
+        return wire.SignReply(tag, answer.messages, answer.answers, found)
 
     # ------------------------------------------------------------------ both
 
@@ -395,7 +395,7 @@ class Gateway:
         asking.check_session(body.session_id, "exchange", data)
         session = await self.sessions.find(asking.claims, body.session_id)
         mail, _ = await self._waves.carry(asking, session, body.messages)
-        return wire.Mail(mail)
+        return wire.MessageBatch(mail)
 
     def _curve_of(self, claims: Claims, key_id: str) -> str:
         """The curve of one of the caller's keys."""
@@ -425,7 +425,7 @@ def _half_of(
     key_id: bytes,
     vault: wire.Vault,
     party: PartyId,
-    using: wire.HiddenUse | None = None,
+    using: wire.HiddenPresignedRequest | None = None,
     *,
     count: int = 0,
 ) -> wire.OpenHalf:

@@ -26,7 +26,7 @@ class Durations:
 
     def __init__(self, name: str, text: str, *labels: str) -> None:
         self._name, self._text, self._labels = name, text, labels
-        self.of: defaultdict[tuple[str, ...], list[float]] = defaultdict(_nothing)
+        self.of: defaultdict[tuple[str, ...], list[float]] = defaultdict(_empty_histogram)
         """By label values: how many ended in each bucket, and last the sum of all in seconds."""
 
     def add(self, seconds: float, *values: str) -> None:
@@ -50,5 +50,5 @@ class Durations:
         return family
 
 
-def _nothing() -> list[float]:
+def _empty_histogram() -> list[float]:
     return [0] * (len(BOUNDS_S) + 1)

@@ -30,7 +30,12 @@ from mpcsim.errors import UsageError
 from mpcsim.service.errors import UNAVAILABLE
 from mpcsim.service.metrics.connections import ConnectionCounts
 from mpcsim.service.metrics.readiness import Probe, Readiness
-from mpcsim.service.process.listening import ConnectionLimits, Connections, listen, options
+from mpcsim.service.process.http_limits import (
+    ConnectionLimits,
+    Connections,
+    listen,
+    uvicorn_options,
+)
 from mpcsim.service.web.http import HANDLERS, App
 from mpcsim.version import __version__
 
@@ -42,7 +47,7 @@ STOPPING_S: Final = 3.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class MetricsSource:
     """What a process lets be seen."""
 
     part: str
@@ -51,7 +56,7 @@ class Seen:
     probes: Sequence[Probe]
 
 
-class _Build(Collector):
+class _BuildInfo(Collector):
     """A collector."""
 
     def __init__(self, part: str) -> None:
@@ -62,17 +67,17 @@ class _Build(Collector):
         yield InfoMetricFamily("mpcsim_build", text, value=self._labels)
 
 
-def registry_of(seen: Seen, *more: Collector) -> CollectorRegistry:
+def build_registry(seen: MetricsSource, *more: Collector) -> CollectorRegistry:
     """Everything that is shown of a process."""
     registry = CollectorRegistry(auto_describe=False)
-    for collector in (_Build(seen.part), *seen.collectors, *more):
+    for collector in (_BuildInfo(seen.part), *seen.collectors, *more):
         registry.register(collector)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     return registry
 
 
-class _Figures:
+class _EncodedMetrics:
     """What is shown, put together seldom: that takes the interpreter from the service, and anybody
     may ask. Whoever asks meanwhile has it as of later, together."""
 
@@ -99,7 +104,7 @@ class _Figures:
 
 def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
     """The application at the port."""
-    figures = _Figures(registry)
+    figures = _EncodedMetrics(registry)
 
     async def metrics(request: Request) -> Response:
         try:
@@ -120,8 +125,8 @@ def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
 
 
 @contextmanager
-def exposed(
-    app: Starlette, seen: Seen, host: str, port: int, connections: Connections
+def expose_metrics(
+    app: Starlette, seen: MetricsSource, host: str, port: int, connections: Connections
 ) -> Iterator[None]:
     """Show what is to be seen of a service at a port of its own, until the block is left.
 
@@ -134,13 +139,13 @@ def exposed(
     """
     readiness = Readiness(seen.probes)
     readiness.follow(app)
-    shown = create_app(registry_of(seen, ConnectionCounts(connections)), readiness)
-    with _listening(host, port) as listening, _served(shown, listening):
+    shown = create_app(build_registry(seen, ConnectionCounts(connections)), readiness)
+    with _open_socket(host, port) as listening, _serve_in_thread(shown, listening):
         yield
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _open_socket(host: str, port: int) -> Iterator[socket.socket]:
     try:
         listening = listen(host, port)
     except UsageError as error:
@@ -150,9 +155,9 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _served(app: App, listening: socket.socket) -> Iterator[None]:
+def _serve_in_thread(app: App, listening: socket.socket) -> Iterator[None]:
     config = uvicorn.Config(
-        app, **options(LIMITS), log_config=None, lifespan="off", timeout_graceful_shutdown=1
+        app, **uvicorn_options(LIMITS), log_config=None, lifespan="off", timeout_graceful_shutdown=1
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, args=([listening],), name="metrics", daemon=True)

@@ -25,7 +25,7 @@ PATIENCE_S: Final = 2.0
 STARTING: Final = "it is starting, or stopping"
 STUCK: Final = "the process does not get to it"
 
-Found = Mapping[str, str | None]
+CheckResults = Mapping[str, str | None]
 """By what was looked at: what is wrong with it; None: nothing."""
 
 
@@ -35,28 +35,28 @@ class Probe:
 
     names: tuple[str, ...]
     """What is found out by it."""
-    look: Callable[[], Awaitable[Found]]
+    look: Callable[[], Awaitable[CheckResults]]
 
 
-def probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
+def single_probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
     """One that finds out one thing."""
 
-    async def found() -> Found:
+    async def found() -> CheckResults:
         return {name: await look()}
 
     return Probe((name,), found)
 
 
-def in_a_thread(name: str, look: Callable[[], str | None]) -> Probe:
+def thread_probe(name: str, look: Callable[[], str | None]) -> Probe:
     """One that may wait for the disk."""
-    return probe(name, lambda: in_thread(look))
+    return single_probe(name, lambda: in_thread(look))
 
 
 @dataclass(frozen=True)
-class State:
+class ReadinessState:
     """What was found."""
 
-    checks: Found
+    checks: CheckResults
 
     @property
     def ready(self) -> bool:
@@ -76,7 +76,7 @@ class Readiness:
     probes: Sequence[Probe]
     clock: Callable[[], float] = time.monotonic
     _loop: asyncio.AbstractEventLoop | None = None
-    _known: tuple[float, State] | None = None
+    _known: tuple[float, ReadinessState] | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def follow(self, app: Starlette) -> None:
@@ -94,18 +94,18 @@ class Readiness:
 
         app.router.lifespan_context = lifespan
 
-    async def state(self) -> State:
+    async def state(self) -> ReadinessState:
         """What is so now, or was a moment ago."""
         async with self._asking:
             now = self.clock()
             if self._known is None or now - self._known[0] >= KEPT_S:
-                self._known = now, State(await self._found())
+                self._known = now, ReadinessState(await self._found())
             return self._known[1]
 
-    async def _found(self) -> Found:
+    async def _found(self) -> CheckResults:
         if (loop := self._loop) is None:
             return {"service": STARTING}
-        looking = asyncio.run_coroutine_threadsafe(_looked(self.probes), loop)
+        looking = asyncio.run_coroutine_threadsafe(_run_probes(self.probes), loop)
         try:
             async with asyncio.timeout(PATIENCE_S + 1):
                 return await asyncio.wrap_future(looking)
@@ -113,14 +113,14 @@ class Readiness:
             return {"service": STUCK}
 
 
-async def _looked(probes: Sequence[Probe]) -> Found:
+async def _run_probes(probes: Sequence[Probe]) -> CheckResults:
     found: dict[str, str | None] = {}
-    for each in await asyncio.gather(*map(_patiently, probes)):
+    for each in await asyncio.gather(*map(_run_probe, probes)):
         found |= each
     return found
 
 
-async def _patiently(probe: Probe) -> Found:
+async def _run_probe(probe: Probe) -> CheckResults:
     looking = asyncio.ensure_future(probe.look())
     # What cannot be stopped, such as a thread, is not waited for.
     done, _ = await asyncio.wait([looking], timeout=PATIENCE_S)
@@ -128,13 +128,13 @@ async def _patiently(probe: Probe) -> Found:
         if done:
             return looking.result()
         looking.cancel()
-        looking.add_done_callback(_seen)
+        looking.add_done_callback(_retrieve_exception)
         return dict.fromkeys(probe.names, f"no answer within {PATIENCE_S:g} s")
     except Exception as error:  # its text may quote anything
         LOG.error("looking at %s: %s", ", ".join(probe.names), type(error).__name__)
         return dict.fromkeys(probe.names, "it cannot be told")
 
 
-def _seen(looking: asyncio.Future[Any]) -> None:
+def _retrieve_exception(looking: asyncio.Future[Any]) -> None:
     if not looking.cancelled():
         looking.exception()

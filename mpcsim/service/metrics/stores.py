@@ -38,7 +38,7 @@ class StoreSizes(Collector):
         yield free
 
 
-def writable(database: Database, owed: int) -> str | None:
+def write_problem(database: Database, owed: int) -> str | None:
     """A check of readiness; for a thread, since it may wait for the disk.
 
     Args:

@@ -18,7 +18,7 @@ class Store(Protocol):
     def join(self, deployment: Deployment) -> None: ...
 
 
-def belong(store: Store, role: str, deployment: str) -> None:
+def check_same_deployment(store: Store, role: str, deployment: str) -> None:
     """See that a store is of a deployment; one that knows of none becomes part of it.
 
     Raises:
@@ -34,7 +34,7 @@ def belong(store: Store, role: str, deployment: str) -> None:
         )
 
 
-def bring_together(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
+def join_deployment(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
     """See that stores are of one deployment; those that know of none become part of it.
 
     Args:

@@ -30,17 +30,22 @@ from mpcsim.service.gateway.activation.activation import holdings
 from mpcsim.service.gateway.diagnosis import Case, Finding, Heard, Trouble, What, diagnose, named
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
-from mpcsim.service.operations.assembly import distant
-from mpcsim.service.operations.data_folder import ring, store_file
-from mpcsim.service.operations.deployment import belong
+from mpcsim.service.operations.composition import mpc_node_at
+from mpcsim.service.operations.data_folder import read_keyring, store_file
+from mpcsim.service.operations.deployment import check_same_deployment
 from mpcsim.service.precis import enforce_username
+from mpcsim.service.rpc.activation_messages import PREPARED
 from mpcsim.service.rpc.grants import GrantIssuer, Scope
-from mpcsim.service.rpc.standing import PREPARED
-from mpcsim.service.rpc.statements import SignedTestimony, Testify, signed_by, vouched
+from mpcsim.service.rpc.statements import (
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
+    is_hello_authentic,
+    is_signed_by,
+)
 from mpcsim.service.storage.database import REGISTRY, StoreFailed, file_of
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
-At = tuple[str, str]
+UserCurve = tuple[str, str]
 """User and curve."""
 
 PAUSE_S: Final = 1.0
@@ -48,7 +53,7 @@ PAUSE_S: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Examined:
+class KeyReport:
     """A key that has been looked at."""
 
     finding: Finding
@@ -78,7 +83,7 @@ class Doctor:
         self._identities: dict[PartyId, bytes] = {}
         self._seal_numbers: dict[PartyId, int] = {}
         self._named: dict[PartyId, bytes] = {}
-        self.keys: set[At] = set()
+        self.keys: set[UserCurve] = set()
         """Of which an MPC node holds a share that has been voted for, at least."""
         self._empty: set[PartyId] = set()
         self.unheard: dict[PartyId, Trouble] = {}
@@ -89,16 +94,16 @@ class Doctor:
         for party, link in self._links.items():
             try:
                 hello = await link.hello(fresh=True)
-                if hello.party != party or not vouched(hello):
-                    self.unheard[party] = _another(party)
+                if hello.party != party or not is_hello_authentic(hello):
+                    self.unheard[party] = _wrong_node_problem(party)
                     continue
                 self._identities[party] = hello.identity
                 self._seal_numbers[party] = hello.seal_number
                 held = await holdings(link)
             except LinkFailed as failed:
-                self.unheard[party] = _unheard(party, failed)
+                self.unheard[party] = _link_problem(party, failed)
             except Refused as refused:
-                self.unheard[party] = _refused(party, refused)
+                self.unheard[party] = _refusal_problem(party, refused)
             else:
                 self.keys |= {(h.user_id, h.curve) for h in held if h.state != PREPARED}
                 if not held:
@@ -154,7 +159,7 @@ class Doctor:
 
     async def examine(
         self, user_id: str | None = None, *, repair: bool = False
-    ) -> AsyncIterator[Examined]:
+    ) -> AsyncIterator[KeyReport]:
         """Look at every key: first come those that fit, then the others, which are looked at twice.
 
         Args:
@@ -170,7 +175,7 @@ class Doctor:
             if finding.troubles:
                 odd.append(at)
             else:
-                yield Examined(finding)
+                yield KeyReport(finding)
         if odd:
             await asyncio.sleep(self._pause_s)
         suspended = self._suspended()
@@ -179,7 +184,7 @@ class Doctor:
             repaired = repair and self._repair(finding)
             if repaired:
                 finding = await self._look(at, suspended)
-            yield Examined(finding, repaired)
+            yield KeyReport(finding, repaired)
 
     def _repair(self, finding: Finding) -> bool:
         """Have the registry follow both MPC nodes; whether it has."""
@@ -192,7 +197,7 @@ class Doctor:
             return False
         return True
 
-    def _registered(self) -> set[At]:
+    def _registered(self) -> set[UserCurve]:
         """The registry's keys; and whom all of their records name is remembered."""
         found = {(key.user_id, key.curve) for key in self._registry.all_keys()}
         identities: dict[PartyId, set[bytes]] = defaultdict(set)
@@ -209,7 +214,7 @@ class Doctor:
             found[notice.at.user_id].add(notice.at.key_id.hex())
         return {user_id: frozenset(key_ids) for user_id, key_ids in found.items()}
 
-    async def _look(self, at: At, suspended: Mapping[str, frozenset[str]]) -> Finding:
+    async def _look(self, at: UserCurve, suspended: Mapping[str, frozenset[str]]) -> Finding:
         nodes = await asyncio.gather(*(self._hear(party, at) for party in MPC_NODES))
         return diagnose(
             Case(
@@ -227,27 +232,27 @@ class Doctor:
         user = self._registry.user(user_id)
         return None if user is None else user.username
 
-    def _place(self, at: At) -> tuple[str, str, str]:
+    def _place(self, at: UserCurve) -> tuple[str, str, str]:
         """In the order of names; users without one come last."""
         return self._name(at[0]) or chr(sys.maxunicode), *at
 
-    async def _hear(self, party: PartyId, at: At) -> Heard | Trouble:
+    async def _hear(self, party: PartyId, at: UserCurve) -> Heard | Trouble:
         """What an MPC node says of a key, or why it is not heard."""
         if party in self.unheard:
             return self.unheard[party]
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)
         try:
-            reply = await link.ask(Scope("testify", at[0]), Testify(*at, nonce))
-            said = answered(SignedTestimony, party, reply)
+            reply = await link.ask(Scope("testify", at[0]), GetReconciliationStatement(*at, nonce))
+            said = answered(SignedReconciliationStatement, party, reply)
         except LinkFailed as failed:
-            self.unheard[party] = _unheard(party, failed)
+            self.unheard[party] = _link_problem(party, failed)
             return self.unheard[party]
         except Refused as refused:
-            return _refused(party, refused)
+            return _refusal_problem(party, refused)
         testimony, identity = said.statement, self._identities[party]
         asked = (testimony.party, testimony.nonce, testimony.user_id, testimony.curve_name)
-        if asked != (party, nonce, *at) or not signed_by(identity, testimony, said.signature):
-            return _forged(party)
+        if asked != (party, nonce, *at) or not is_signed_by(identity, testimony, said.signature):
+            return _forgery_problem(party)
         return Heard(identity, testimony, self._seal_numbers[party])
 
 
@@ -278,14 +283,14 @@ async def doctor(
             f"{path} is missing: put a backup of it back, or start the gateway, which makes an "
             "empty one that --repair --name can fill from what the MPC nodes hold"
         )
-    ends = {party: ring(folder, REGISTRY, party) for party in MPC_NODES}
+    ends = {party: read_keyring(folder, REGISTRY, party) for party in MPC_NODES}
     try:
         with closing(Registry(path, rng=rng, now=now)) as registry:
             for deployment, _ in ends.values():
-                belong(registry, REGISTRY, deployment)
+                check_same_deployment(registry, REGISTRY, deployment)
             links = {
                 party: Link(
-                    distant(party, addresses[party], timeout_s),
+                    mpc_node_at(party, addresses[party], timeout_s),
                     GrantIssuer(party, keys, rng, now),
                     SimulatedNetwork(),
                     timer=time.perf_counter,
@@ -307,7 +312,7 @@ async def doctor(
 # ---------------------------------------------------------------------- who is not heard
 
 
-def _unheard(party: PartyId, failed: LinkFailed) -> Trouble:
+def _link_problem(party: PartyId, failed: LinkFailed) -> Trouble:
     role = ROLES[party]
     variables = f"{role.upper()}_URL and {role.upper()}_PORT"
     advice = (
@@ -317,7 +322,7 @@ def _unheard(party: PartyId, failed: LinkFailed) -> Trouble:
     return Trouble(What.UNHEARD, str(failed), advice)
 
 
-def _refused(party: PartyId, refused: Refused) -> Trouble:
+def _refusal_problem(party: PartyId, refused: Refused) -> Trouble:
     role = ROLES[party]
     if refused.status == UNAVAILABLE:
         advice = f"see to its disk, or put a whole backup of {file_of(role)} back"
@@ -329,13 +334,13 @@ def _refused(party: PartyId, refused: Refused) -> Trouble:
     return Trouble(What.UNHEARD, str(refused), advice)
 
 
-def _another(party: PartyId) -> Trouble:
+def _wrong_node_problem(party: PartyId) -> Trouble:
     role = ROLES[party]
     text = f"what answers at the {role}'s address is not the {role}"
     return Trouble(What.UNHEARD, text, f"correct {role.upper()}_URL or {role.upper()}_PORT")
 
 
-def _forged(party: PartyId) -> Trouble:
+def _forgery_problem(party: PartyId) -> Trouble:
     role = ROLES[party]
     text = f"the {role} has not signed what it says of this key, or signed something else"
     advice = f"find out who answers at {role.upper()}_URL; nothing that it says counts"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from mpcsim.carrier import Carrier
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
+from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.service.gateway.api.app import TOKEN_LIFETIME_S
 from mpcsim.service.gateway.api.smart_accounts import MakeService
@@ -19,7 +19,7 @@ from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
-from mpcsim.service.web.entries import Log
+from mpcsim.service.web.request_records import RequestSink
 from mpcsim.service.web.user_limits import MOST_OF_USER
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import check_forwarding, whole
@@ -38,7 +38,7 @@ class GatewayOptions:
     """What goes wrong on them."""
     seed: int = 0
     """Of latencies, losses and random faults."""
-    carrier: Carrier | None = None
+    carrier: LinkTransport | None = None
     """Carries messages over the links in place of network, faults and seed."""
     forwarding: str | None = None
     """What the gateway does with the messages of a signature: ``store`` them and forward them once
@@ -89,7 +89,7 @@ class GatewayOptions:
     """Seconds since 1970 UTC, for tokens and timestamps."""
     log_now: Callable[[], float] | None = None
     """Seconds since 1970 UTC, for log files; by default as ``now``."""
-    log: Log | None = None
+    log: RequestSink | None = None
     """Where it is entered what becomes of each request, at the gateway and at MPC nodes in its
     process; nowhere by default."""
     smart_accounts: MakeService | None = None

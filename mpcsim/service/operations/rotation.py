@@ -35,7 +35,7 @@ from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations.data_folder import (
     LinkSecret,
-    claimed,
+    claim_folder,
     link_file,
     read_link,
     store_file,
@@ -64,7 +64,7 @@ def rotate_token_key(
         UsageError: there is no registry, or it cannot be used, or it is not known how long tokens
             live.
     """
-    path = _there(data, REGISTRY)
+    path = _existing_store(data, REGISTRY)
     try:
         with closing(Registry(path, rng=rng, now=now)) as registry:
             end = registry.rotate_signing_key(at_once=at_once)
@@ -111,7 +111,7 @@ def rotate_link(
     try:
         with ExitStack() as alone:
             for role in ends:
-                alone.enter_context(_alone(data / role))
+                alone.enter_context(_lock_links(data / role))
             gateway, node = (read_link(data, role, party) for role in ends)
             until = round(now() + grace_s, 3)
             for role, secret in link_steps(
@@ -174,15 +174,15 @@ def replace_lost_seal_key(
     Raises:
         UsageError: the node runs, there is no store, it cannot be used, or its seal key is there.
     """
-    path = _there(data, ROLES[party])
+    path = _existing_store(data, ROLES[party])
     try:
-        with claimed(path.parent), closing(ShareStore(path, now)) as store:
+        with claim_folder(path.parent), closing(ShareStore(path, now)) as store:
             return store.keys.replace_seal_key(rng)
     except StoreFailed as error:
         raise UsageError(str(error)) from error
 
 
-def _there(data: Path, role: str) -> Path:
+def _existing_store(data: Path, role: str) -> Path:
     """A service's store, if there is one."""
     path = store_file(data, role)
     if not (path.is_file() and path.stat().st_size):
@@ -191,7 +191,7 @@ def _there(data: Path, role: str) -> Path:
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _lock_links(folder: Path) -> Iterator[None]:
     """Let nobody else change links in a folder; who uses them goes on."""
     held = os.open(folder, os.O_RDONLY)
     try:

@@ -2,7 +2,7 @@
 
 Each is what it is in a deployment: a program of its own that hears of the others through the
 environment and HTTP. They are stopped in the opposite order of their start. None outlives the
-process that started it (``mpcsim.service.process.lifetime``).
+process that started it (``mpcsim.service.process.process_lifetime``).
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.operations.data_folder import prepare
-from mpcsim.service.process.lifetime import STOPPING_S, ending_with_its_starter
-from mpcsim.service.process.listening import listen
+from mpcsim.service.process.http_limits import listen
+from mpcsim.service.process.process_lifetime import STOPPING_S, command_ending_with_parent
 from mpcsim.service.rpc.wire import HELLO_PATH
 
 HOST: Final = "127.0.0.1"
-_EVERYWHERE: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
+_LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
 """Where whoever listens at all addresses is reached."""
 STARTING_S: Final = 60.0
 """How long a process may take until it answers."""
-REVIVED_AFTER_S: Final = (0.5, 30.0)
+RESTART_PAUSES_S: Final = (0.5, 30.0)
 """The first pause before a process that has ended is started again, and the longest."""
-STEADY_S: Final = 60.0
+STABLE_AFTER_S: Final = 60.0
 """Who has run for so long is not taken for one that keeps ending."""
 _OWN_PORTS: Final = range(20_000, 32_000)
 """Linux hands out ports from 32768 on, others from 49152 on."""
-_PLACES: Final = count(secrets.randbelow(len(_OWN_PORTS)))
+_PORT_COUNTER: Final = count(secrets.randbelow(len(_OWN_PORTS)))
 """In there, of the next port to look at: a process chooses none twice, and each begins somewhere
 else."""
 METRICS_VARIABLE: Final = "METRICS_PORT"
@@ -81,7 +81,7 @@ class Program:
         return None if self.metrics_port is None else self._at(self.metrics_port)
 
     def _at(self, port: int) -> str:
-        host = _EVERYWHERE.get(self.host, self.host)
+        host = _LOOPBACK_OF_WILDCARD.get(self.host, self.host)
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     @property
@@ -122,7 +122,7 @@ def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
     """One MPC node."""
     role = ROLES[party]
     variable = f"{role.upper()}_PORT"
-    command = ending_with_its_starter("mpcsim", "mpc-node", role, "--data", str(data))
+    command = command_ending_with_parent("mpcsim", "mpc-node", role, "--data", str(data))
     return Program(role, command, port, variable, HELLO_PATH, {variable: str(port)})
 
 
@@ -140,7 +140,7 @@ def gateway_program(
     addresses = {f"{node.name.upper()}_URL": node.address for node in mpc_nodes}
     return Program(
         "gateway",
-        ending_with_its_starter("mpcsim", *arguments),
+        command_ending_with_parent("mpcsim", *arguments),
         port,
         "GATEWAY_PORT",
         "/.well-known/jwks.json",
@@ -164,10 +164,10 @@ def node_program(
     """
     address = gateway if isinstance(gateway, str) else gateway.address
     own = {"APP_PORT": str(port), "WAAS_API_URL": address, **environment}
-    return Program(name, ending_with_its_starter("node"), port, "APP_PORT", "/", own)
+    return Program(name, command_ending_with_parent("node"), port, "APP_PORT", "/", own)
 
 
-class Running:
+class ProcessGroup:
     """Processes under way, in the order of their start."""
 
     def __init__(self, environment: Mapping[str, str] = {}) -> None:
@@ -296,12 +296,12 @@ class Running:
             time.sleep(0.05 / len(waiting))
 
 
-class Revival:
+class RestartPolicy:
     """Starts programs again that end: soon, and later and later while they keep ending."""
 
     def __init__(
         self,
-        processes: Running,
+        processes: ProcessGroup,
         programs: Iterable[Program],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -313,7 +313,7 @@ class Revival:
         self._processes = processes
         self._programs = {program.name: program for program in programs}
         self._clock = clock
-        self._pauses_s = dict.fromkeys(self._programs, REVIVED_AFTER_S[0])
+        self._pauses_s = dict.fromkeys(self._programs, RESTART_PAUSES_S[0])
         self._began = dict.fromkeys(self._programs, clock())
         self._due: dict[str, float] = {}
         """When those that do not run are to be started."""
@@ -329,7 +329,7 @@ class Revival:
             if status is None:
                 self._due.pop(name, None)  # somebody else sees to it, or has
             elif name not in self._due:
-                self._plan(name, _how(status))
+                self._plan(name, _describe_end(status))
             elif self._clock() >= self._due[name]:
                 self._start(program)
 
@@ -342,8 +342,8 @@ class Revival:
             self._plan(program.name, str(error))
 
     def _plan(self, name: str, why: str) -> None:
-        shortest, longest = REVIVED_AFTER_S
-        if self._clock() - self._began[name] > STEADY_S:
+        shortest, longest = RESTART_PAUSES_S
+        if self._clock() - self._began[name] > STABLE_AFTER_S:
             self._pauses_s[name] = shortest
         pause = self._pauses_s[name]
         self._pauses_s[name] = min(2 * pause, longest)
@@ -351,7 +351,7 @@ class Revival:
         LOG.error("%s: %s; it is started again in %.1f s, and the others go on", name, why, pause)
 
 
-def _how(status: int) -> str:
+def _describe_end(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
     with suppress(ValueError):
@@ -368,13 +368,13 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def running(environment: Mapping[str, str] = {}) -> Iterator[Running]:
+def process_group(environment: Mapping[str, str] = {}) -> Iterator[ProcessGroup]:
     """Processes that are stopped when the block is left, however it is left.
 
     Args:
         environment: variables of all of them, besides this process's.
     """
-    processes = Running(environment)
+    processes = ProcessGroup(environment)
     try:
         yield processes
     finally:
@@ -390,7 +390,7 @@ def free_port() -> int:
     Raises:
         UsageError: none is free.
     """
-    for place in islice(_PLACES, 100):
+    for place in islice(_PORT_COUNTER, 100):
         port = _OWN_PORTS[place % len(_OWN_PORTS)]
         with suppress(UsageError):
             listen(HOST, port).close()

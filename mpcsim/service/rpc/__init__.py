@@ -2,10 +2,10 @@
 
 Imports ``vault`` and ``errors`` of the service. ``wire`` has the bodies, ``statements`` what MPC
 nodes sign, ``tokens`` the users' access tokens, ``grants`` the gateway's orders to an MPC node,
-``session_keys`` who opened a session, ``mail`` and ``notices`` what is passed on sealed.
+``session_keys`` who opened a session, ``signed_messages`` and ``suspension_notices`` what is passed on sealed.
 """
 
-from mpcsim.service.rpc import pins
+from mpcsim.service.rpc import pinned_identities
 from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.wire import HELLO_PATH, Hello
 
@@ -13,5 +13,5 @@ __all__ = [
     "HELLO_PATH",
     "Hello",
     "addresses",
-    "pins",
+    "pinned_identities",
 ]

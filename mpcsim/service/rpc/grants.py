@@ -99,7 +99,7 @@ class GrantRefused(Refused):
         super().__init__(UNAUTHORIZED, text)
 
 
-class AnotherBoot(GrantRefused):
+class StaleGrant(GrantRefused):
     """The grant is from before the MPC node's last start; one for its present boot may do."""
 
 
@@ -219,7 +219,7 @@ class GrantReader:
         if party != self._party:
             raise GrantRefused("the grant is for another MPC node")
         if boot != self.boot:
-            raise AnotherBoot("the grant is from before this MPC node's last start")
+            raise StaleGrant("the grant is from before this MPC node's last start")
         now_ms = now * 1000
         if not now_ms < expires_ms <= now_ms + 2 * LIFETIME_S * 1000:
             raise GrantRefused("the grant has expired, or the clocks differ by over a minute")

@@ -50,12 +50,12 @@ class Statement(Body):
         return tagged_hash(self.TAG, self.to_bytes())
 
 
-def signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
+def is_signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
     """Whether a signature is this identity's, of this statement."""
-    return genuine(identity, statement.digest(), signature)
+    return is_authentic(identity, statement.digest(), signature)
 
 
-def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
+def is_authentic(identity: bytes, digest: bytes, signature: bytes) -> bool:
     """Whether an Ed25519 signature verifies."""
     # The library would read 32 bytes wherever the key begins.
     if len(identity) != IDENTITY_BYTES or len(signature) != SIGNATURE_BYTES:
@@ -67,7 +67,7 @@ def genuine(identity: bytes, digest: bytes, signature: bytes) -> bool:
     return True
 
 
-def signature(signing_key: bytes, digest: bytes) -> bytes:
+def sign_digest(signing_key: bytes, digest: bytes) -> bytes:
     """Sign with Ed25519 (RFC 8032).
 
     Args:
@@ -199,7 +199,7 @@ class SignedRecord(Body):
         number = self.seal_numbers.get(party)
         if head is None or signature is None or number is None:
             return False
-        return signed_by(identity, Vote(self.record, head, number), signature)
+        return is_signed_by(identity, Vote(self.record, head, number), signature)
 
 
 class RecordError(MpcError):
@@ -219,7 +219,7 @@ class Abort(Statement):
 
 
 @wire
-class Held(Body):
+class HeldShare(Body):
     """A share in an MPC node's store, without the share."""
 
     epoch: Annotated[bytes, BYTES32]
@@ -242,22 +242,22 @@ class SealKeyStatement(Statement):
     number: Annotated[int, U32]
 
 
-def vouched(hello: Hello) -> bool:
+def is_hello_authentic(hello: Hello) -> bool:
     """Whether the seal key of an MPC node is that of the identity beside it."""
     statement = SealKeyStatement(hello.party, hello.seal_key, hello.seal_number)
-    return signed_by(hello.identity, statement, hello.signature)
+    return is_signed_by(hello.identity, statement, hello.signature)
 
 
 MAX_ATTESTED: Final = 16_384
 """Suspended epochs that one statement can name: half a megabyte."""
 ATTESTED_S: Final = 3600.0
-"""How long an ``Attested`` counts."""
+"""How long an ``SuspensionAttestation`` counts."""
 SKEW_S: Final = 60.0
 """How far ahead its maker's clock may be."""
 
 
 @wire
-class Attested(Statement):
+class SuspensionAttestation(Statement):
     """Which of the epochs that are in force are suspended at this node: all of them.
 
     Where the signing MPC node opens a vault alone, nobody asks the other one whether the key is
@@ -276,17 +276,17 @@ class Attested(Statement):
 class SignedAttestation(Body):
     """What carries it."""
 
-    statement: Annotated[Attested, Nested(Attested)]
+    statement: Annotated[SuspensionAttestation, Nested(SuspensionAttestation)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
 @wire
-class Attest(Body):
+class GetAttestation(Body):
     """``attest``: asks for it."""
 
 
 @wire
-class Suspended(Statement):
+class SuspensionReceipt(Statement):
     """What became of a notice that an epoch is to be suspended."""
 
     TAG: ClassVar[Tag] = Tag.SUSPENDED
@@ -303,7 +303,7 @@ MAX_EPOCHS: Final = 64
 
 
 @wire
-class Testimony(Statement):
+class ReconciliationStatement(Statement):
     """What a node knows of a user's key on a curve: what the other must know before it serves that
     key from a store that was put back (``mpcsim.service.mpc_node.agreement.testimonies``), and what
     anybody may who sees whether the stores fit together."""
@@ -315,8 +315,8 @@ class Testimony(Statement):
     """Of whoever asks; the other MPC node acts on nothing but its own present boot."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
-    active: Annotated[Held | None, Optional(Nested(Held))]
-    voted: Annotated[Held | None, Optional(Nested(Held))]
+    active: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
+    voted: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
     suspended: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
     """Epochs that are held here and suspended here, or at the other node, as that one once said."""
     aborted: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_EPOCHS)]
@@ -327,15 +327,15 @@ class Testimony(Statement):
 
 
 @wire
-class SignedTestimony(Body):
+class SignedReconciliationStatement(Body):
     """What carries it."""
 
-    statement: Annotated[Testimony, Nested(Testimony)]
+    statement: Annotated[ReconciliationStatement, Nested(ReconciliationStatement)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
 
 
 @wire
-class Testify(Body):
+class GetReconciliationStatement(Body):
     """``testify``: asks for it."""
 
     user_id: Annotated[str, Text(64)]

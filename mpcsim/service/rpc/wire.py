@@ -66,7 +66,7 @@ SEAL_KEY_BYTES: Final = 32
 SIGNATURE_BYTES: Final = 64
 """Of Ed25519 (RFC 8032)."""
 
-MAIL = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
+ENVELOPES = Seq(Bytes(MAX_ENVELOPE_BYTES), MAX_MESSAGES)
 HALVES = PerParty(Bytes(MAX_HALF_BYTES))
 
 
@@ -97,7 +97,7 @@ class UseProof(Message):
 
 
 @wire
-class Using(Message):
+class PresignedRequest(Message):
     """A signature that is to be made with a presignature."""
 
     signer: Annotated[int, U16]
@@ -114,15 +114,17 @@ class Using(Message):
     rho: Annotated[bytes, BYTES32]
     """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
 
-    def hidden(self) -> HiddenUse:
+    def hidden(self) -> HiddenPresignedRequest:
         """The same for the MPC node that does not sign."""
         hidden = tagged_hash(Tag.HIDDEN_USE, self.message_hash, path_bytes(self.path), self.rho)
-        return HiddenUse(self.signer, self.presignature, self.allowance, self.index, hidden)
+        return HiddenPresignedRequest(
+            self.signer, self.presignature, self.allowance, self.index, hidden
+        )
 
 
 @wire
-class HiddenUse(Message):
-    """A ``Using`` for the MPC node that only opens its half: what is signed, and with which child,
+class HiddenPresignedRequest(Message):
+    """A ``PresignedRequest`` for the MPC node that only opens its half: what is signed, and with which child,
     stays between the client and the signer."""
 
     signer: Annotated[int, U16]
@@ -165,7 +167,7 @@ class Generate(Body):
 
     session_id: Annotated[bytes, BYTES32]
     curve_name: Annotated[str, Text(16)]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     k: Annotated[int, U8] = 1
     """Of OT extension (``params.OtParameters``), on secp256k1; all else is standard."""
 
@@ -181,13 +183,13 @@ class Recover(Body):
 
 
 @wire
-class Recovering(Body):
+class RecoverReply(Body):
     """Reply to ``recover``: the key's public record as each MPC node has it, and first messages."""
 
     record: Annotated[bytes, Bytes(MAX_RECORD_BYTES)]
     """The key's ``SignedRecord``, which names the public record."""
     records: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_RECORD_BYTES))]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
@@ -216,7 +218,7 @@ class Sign(Body):
     """The MPC node."""
     message: Annotated[bytes, Bytes(MAX_MESSAGE_BYTES)]
     """The 32-byte hash for ECDSA, the message itself for Ed25519."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     first: Annotated[tuple[bytes, ...], Seq(BYTES32, MAX_MESSAGES)]
     """SHA-256 of each message that the client has sent; others are none of its."""
     proof: Annotated[UseProof, Nested(UseProof)]
@@ -234,7 +236,7 @@ class Presigned(Body):
     """``presigned``: sign with a presignature. The reply is as to ``sign``."""
 
     key_id: Annotated[bytes, BYTES32]
-    using: Annotated[Using, Nested(Using)]
+    using: Annotated[PresignedRequest, Nested(PresignedRequest)]
     proof: Annotated[UseProof, Nested(UseProof)]
     """For the MPC node that signs."""
     vault: Annotated[Vault, Nested(Vault)]
@@ -242,12 +244,12 @@ class Presigned(Body):
 
 
 @wire
-class Signing(Body):
+class SignReply(Body):
     """Reply to ``sign``."""
 
     tag: Annotated[bytes, BYTES32]
     """Shows the gateway that who wants the key suspended had this session; it does not expire."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     answers: Annotated[bytes | None, Optional(BYTES32)]
     """From the MPC node's ``Answer``."""
     vault: Annotated[VaultOpened | None, Optional(Nested(VaultOpened))] = None
@@ -258,14 +260,14 @@ class Exchange(Body):
     """``exchange``: further messages of an open session."""
 
     session_id: Annotated[bytes, BYTES32]
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
-class Mail(Body):
+class MessageBatch(Body):
     """Reply to whatever else carries messages: those for the client."""
 
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
 
 
 @wire
@@ -277,7 +279,7 @@ class Activate(Body):
 
 
 @wire
-class Occasion(Body):
+class AbortedSession(Body):
     """The signing session in which a client caught an MPC node cheating."""
 
     user_id: Annotated[str, Text(64)]
@@ -294,7 +296,7 @@ class Suspend(Body):
     no token: what has been caught after a token's expiry counts, too.
     """
 
-    occasion: Annotated[Occasion, Nested(Occasion)]
+    occasion: Annotated[AbortedSession, Nested(AbortedSession)]
     tag: Annotated[bytes, BYTES32]
     """Of this session, from the reply to ``sign``."""
     notices: Annotated[Mapping[PartyId, bytes], PerParty(Bytes(MAX_NOTICE_BYTES))]
@@ -340,7 +342,7 @@ class OpenHalf(Body):
     whole: Annotated[int, U8] = 0
     count: Annotated[int, U8] = 0
     """So many presignatures are being made with the other MPC node: allow each to be used once."""
-    using: Annotated[HiddenUse | None, Optional(Nested(HiddenUse))] = None
+    using: Annotated[HiddenPresignedRequest | None, Optional(Nested(HiddenPresignedRequest))] = None
     """One of them is to be used: open the half only if it has not been."""
 
 
@@ -348,12 +350,12 @@ class OpenHalf(Body):
 class SuspendKey(Body):
     """``suspend`` at one MPC node."""
 
-    occasion: Annotated[Occasion, Nested(Occasion)]
+    occasion: Annotated[AbortedSession, Nested(AbortedSession)]
     notice: Annotated[bytes, Bytes(MAX_NOTICE_BYTES)]
 
 
 @wire
-class Acknowledged(Body):
+class SuspendReply(Body):
     """Reply to ``suspend`` at one MPC node: what became of the notice."""
 
     opened: Annotated[int, U8]
@@ -378,7 +380,7 @@ class Answer(Body):
     """1 while the session needs further messages or a vote."""
     record: Annotated[bytes | None, Optional(Bytes(MAX_RECORD_BYTES))]
     """Public record of the key to be recovered, at the beginning of a recovery."""
-    messages: Annotated[tuple[bytes, ...], MAIL]
+    messages: Annotated[tuple[bytes, ...], ENVELOPES]
     """To whomever their envelopes name."""
     answers: Annotated[bytes | None, Optional(BYTES32)] = None
     """At the beginning of a signature: names the request that this answers

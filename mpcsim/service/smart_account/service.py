@@ -37,11 +37,11 @@ from mpcsim.service.smart_account.operation.fields import (
     GAS,
     UNPRICED,
     Value,
+    abbreviate,
     parse_address,
     parse_bytes,
     parse_fields,
     parse_number,
-    shown,
     supplied_by,
     to_wire,
 )
@@ -296,7 +296,7 @@ class SmartAccountService:
         for known in open_ones:
             receipt = self.chain.receipt(known.transaction) if known.transaction else None
             if receipt is not None:
-                found = receipts.from_logs(
+                found = receipts.receipt_from_logs(
                     self._hash(known.operation), self.deployment.entry_point, receipt
                 )
                 paid = 0 if found is None else int(found["actual_gas_cost"], 16)
@@ -312,19 +312,19 @@ class SmartAccountService:
         with self._lock:
             known = self._known.get(user_id, result)
         sent = self.chain.receipt(known.transaction) if known and known.transaction else None
-        found = receipts.from_logs(result, entry_point, sent) if sent else None
+        found = receipts.receipt_from_logs(result, entry_point, sent) if sent else None
         if found is None and (other := self._find(result)) is not None:
             # Another bundler's transaction, or one from before this service's memory.
-            found = receipts.from_logs(result, entry_point, other)
+            found = receipts.receipt_from_logs(result, entry_point, other)
         if found is not None:
             return found
         if known is None:
             raise UnknownOperation(f"no operation {to_wire(result)}")
         if sent is not None:
-            return receipts.lost(result, known.operation, entry_point, sent)
+            return receipts.reverted_bundle_receipt(result, known.operation, entry_point, sent)
         if not self.chain.code(entry_point):
             raise NoContract(entry_point)
-        return receipts.pending(result, known.operation, entry_point)
+        return receipts.pending_receipt(result, known.operation, entry_point)
 
     def _find(self, result: bytes) -> TransactionReceipt | None:
         """The transaction that carried an operation, by the chain's logs."""
@@ -389,7 +389,7 @@ class SmartAccountService:
         if nearest:
             raise Inconsistent(
                 "; ".join(
-                    f"{name}: {shown(mine)} in {here}, {shown(theirs)} in {there}"
+                    f"{name}: {abbreviate(mine)} in {here}, {abbreviate(theirs)} in {there}"
                     for name, mine, theirs in nearest
                 )
             )

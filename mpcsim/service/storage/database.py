@@ -50,7 +50,7 @@ CREATE TABLE IF NOT EXISTS deployment (id TEXT NOT NULL, role TEXT NOT NULL);
 T = TypeVar("T")
 
 
-class StoreTrouble(Enum):
+class StoreProblem(Enum):
     """Why a store cannot be used."""
 
     FULL = "no space is left on its disk"
@@ -64,14 +64,14 @@ class StoreTrouble(Enum):
 class StoreFailed(MpcError):
     """A store cannot be used. Nothing has changed, and nothing in it is lost by this."""
 
-    def __init__(self, path: Path | str, trouble: StoreTrouble, detail: str = "") -> None:
+    def __init__(self, path: Path | str, trouble: StoreProblem, detail: str = "") -> None:
         """
         Args:
             detail: what the system says, if the trouble alone says too little.
         """
         super().__init__(f"{path}: {trouble.value}" + (f" ({detail})" if detail else ""))
         self.trouble = trouble
-        full = trouble is StoreTrouble.FULL
+        full = trouble is StoreProblem.FULL
         self.code = Code.DISK_FULL if full else Code.STORE_FAILED
         self.told = f"{Path(path).name}: {trouble.value}"
         """What may be told to anyone."""
@@ -140,7 +140,7 @@ class Database:
             raise self.damaged()
         (layout,) = self._writer.execute("PRAGMA user_version").fetchone()
         if layout not in (0, LAYOUT):
-            raise StoreFailed(self._path, StoreTrouble.OTHER_VERSION)
+            raise StoreFailed(self._path, StoreProblem.OTHER_VERSION)
         if layout == 0:  # a new file; before its tables, so that a crash leaves no others
             if self._writer.execute("SELECT 1 FROM sqlite_master").fetchone():
                 raise self.damaged()
@@ -168,7 +168,7 @@ class Database:
 
     def damaged(self, detail: str = "") -> StoreFailed:
         """What to raise for contents that cannot be right."""
-        return StoreFailed(self._path, StoreTrouble.DAMAGED, detail)
+        return StoreFailed(self._path, StoreProblem.DAMAGED, detail)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """
@@ -228,7 +228,7 @@ class Database:
             cursor.execute("BEGIN IMMEDIATE")
             try:
                 yield cursor
-                with meter.disk():
+                with meter.time_disk_wait():
                     cursor.execute("COMMIT")
             except BaseException as error:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
@@ -236,7 +236,7 @@ class Database:
                 if _may_be_in_log(error):
                     self.needs_emptying = not self._undone()
                     if self.needs_emptying and _may_be_written(error):
-                        raise CommitInDoubt(self._path, StoreTrouble.OUT_OF_REACH) from error
+                        raise CommitInDoubt(self._path, StoreProblem.OUT_OF_REACH) from error
                 raise
             finally:
                 # The clock of files is too coarse to tell two writes in a row apart.
@@ -279,7 +279,7 @@ class Database:
         try:
             return change()
         except StoreFailed as failed:
-            if failed.trouble is not StoreTrouble.FULL or not self._give_up_reserve():
+            if failed.trouble is not StoreProblem.FULL or not self._give_up_reserve():
                 raise
             return change()
 
@@ -314,7 +314,7 @@ class Database:
         with self._writing, self._explaining():
             self.needs_emptying = True
             if not self._empty_log():
-                raise StoreFailed(self._path, StoreTrouble.LOCKED)
+                raise StoreFailed(self._path, StoreProblem.LOCKED)
             self.needs_emptying = False
 
     def sweep(self, *, others: bool = False) -> None:
@@ -342,7 +342,7 @@ class Database:
 
     def free_bytes(self) -> int | None:
         """Room on the disk; None: there is no file, or the disk does not say."""
-        return _room(Path(self._path).parent) if self._files else None
+        return _free_bytes(Path(self._path).parent) if self._files else None
 
     def not_writable(self) -> StoreFailed | None:
         """Why nothing could be written now; None: it could. Nothing is: the right to write is taken
@@ -355,7 +355,7 @@ class Database:
                 os.stat(self._path)  # opening it would make a new one
                 if not os.access(self._path, os.W_OK):
                     raise PermissionError(errno.EACCES, "")
-                if _no_space(Path(self._path).parent):
+                if _is_disk_full(Path(self._path).parent):
                     raise OSError(errno.ENOSPC, "")
                 with closing(_connect(self._path, PROBING_S)) as probing:
                     probing.execute("BEGIN IMMEDIATE")
@@ -378,46 +378,46 @@ class Database:
             if failed := self._explained(error):
                 raise failed from error
             if opening:  # tables of another layout
-                raise StoreFailed(self._path, StoreTrouble.DAMAGED, str(error)) from error
+                raise StoreFailed(self._path, StoreProblem.DAMAGED, str(error)) from error
             raise
 
     def _explained(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
         """None for what is no trouble of the store but of its use: a constraint, for one."""
         if isinstance(error, OSError):
-            trouble = _BY_ERRNO.get(error.errno or 0, StoreTrouble.OUT_OF_REACH)
+            trouble = _BY_ERRNO.get(error.errno or 0, StoreProblem.OUT_OF_REACH)
             detail = error.strerror or ""
         elif (code := getattr(error, "sqlite_errorcode", None)) is None:
             # Text that is none: the library finds it, not SQLite.
             found = isinstance(error, sqlite3.OperationalError)
-            return StoreFailed(self._path, StoreTrouble.DAMAGED) if found else None
+            return StoreFailed(self._path, StoreProblem.DAMAGED) if found else None
         elif (code & 0xFF) in _BY_CODE:
             trouble, detail = _BY_CODE[code & 0xFF], error.sqlite_errorname
         else:
             return None
-        if trouble is not StoreTrouble.OUT_OF_REACH:
+        if trouble is not StoreProblem.OUT_OF_REACH:
             return StoreFailed(self._path, trouble)
-        if _no_space(Path(self._path).parent):
-            return StoreFailed(self._path, StoreTrouble.FULL)
+        if _is_disk_full(Path(self._path).parent):
+            return StoreFailed(self._path, StoreProblem.FULL)
         return StoreFailed(self._path, trouble, detail)
 
 
 _BY_ERRNO: Final = {
-    errno.ENOSPC: StoreTrouble.FULL,
-    errno.EDQUOT: StoreTrouble.FULL,
-    errno.EROFS: StoreTrouble.READ_ONLY,
-    errno.EACCES: StoreTrouble.READ_ONLY,
-    errno.EPERM: StoreTrouble.READ_ONLY,
+    errno.ENOSPC: StoreProblem.FULL,
+    errno.EDQUOT: StoreProblem.FULL,
+    errno.EROFS: StoreProblem.READ_ONLY,
+    errno.EACCES: StoreProblem.READ_ONLY,
+    errno.EPERM: StoreProblem.READ_ONLY,
 }
 _BY_CODE: Final = {
-    sqlite3.SQLITE_FULL: StoreTrouble.FULL,
-    sqlite3.SQLITE_BUSY: StoreTrouble.LOCKED,
-    sqlite3.SQLITE_LOCKED: StoreTrouble.LOCKED,
-    sqlite3.SQLITE_READONLY: StoreTrouble.READ_ONLY,
-    sqlite3.SQLITE_CORRUPT: StoreTrouble.DAMAGED,
-    sqlite3.SQLITE_NOTADB: StoreTrouble.DAMAGED,
-    sqlite3.SQLITE_IOERR: StoreTrouble.OUT_OF_REACH,
-    sqlite3.SQLITE_CANTOPEN: StoreTrouble.OUT_OF_REACH,
-    sqlite3.SQLITE_PERM: StoreTrouble.READ_ONLY,
+    sqlite3.SQLITE_FULL: StoreProblem.FULL,
+    sqlite3.SQLITE_BUSY: StoreProblem.LOCKED,
+    sqlite3.SQLITE_LOCKED: StoreProblem.LOCKED,
+    sqlite3.SQLITE_READONLY: StoreProblem.READ_ONLY,
+    sqlite3.SQLITE_CORRUPT: StoreProblem.DAMAGED,
+    sqlite3.SQLITE_NOTADB: StoreProblem.DAMAGED,
+    sqlite3.SQLITE_IOERR: StoreProblem.OUT_OF_REACH,
+    sqlite3.SQLITE_CANTOPEN: StoreProblem.OUT_OF_REACH,
+    sqlite3.SQLITE_PERM: StoreProblem.READ_ONLY,
 }
 """By the primary code, the low byte (sqlite.org/rescode.html)."""
 
@@ -435,14 +435,14 @@ def _may_be_in_log(error: BaseException) -> bool:
     return isinstance(error, sqlite3.Error) and not constraint
 
 
-def _no_space(folder: Path) -> bool:
+def _is_disk_full(folder: Path) -> bool:
     """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
     or its log."""
-    room = _room(folder)
+    room = _free_bytes(folder)
     return room is not None and room < SMALLEST_WRITE
 
 
-def _room(folder: Path) -> int | None:
+def _free_bytes(folder: Path) -> int | None:
     """Bytes that are free on a disk."""
     try:
         found = os.statvfs(folder)
@@ -455,10 +455,10 @@ def _connect(path: Path | str, patience_s: float | None = None) -> sqlite3.Conne
     timeout = BUSY_S if patience_s is None else patience_s
     # Transactions are written out above: begun explicitly, never by the driver.
     made = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-    return without_temporary_files(made)
+    return keep_temporary_data_in_memory(made)
 
 
-def without_temporary_files(connection: sqlite3.Connection) -> sqlite3.Connection:
+def keep_temporary_data_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
     """Have what SQLite sorts, or would undo, stay in memory: else it is written to the system's
     folder for temporary files, where nobody overwrites it."""
     connection.execute("PRAGMA temp_store = MEMORY")

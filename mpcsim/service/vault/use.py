@@ -21,7 +21,7 @@ from mpcsim.crypto.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import PartyId
 
 
-def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
+def sha256_each(messages: Iterable[bytes]) -> tuple[bytes, ...]:
     """SHA-256 of each message."""
     return tuple(hashlib.sha256(message).digest() for message in messages)
 
@@ -120,7 +120,7 @@ class VaultUse(NamedTuple):
         """Beginning a signing session.
 
         Args:
-            first: ``hashes`` of the client's first messages.
+            first: ``sha256_each`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
         """
         return cls(

@@ -27,7 +27,7 @@ MEANT_BY: Final = {GENERATE: (GENERATE,), RECOVER: (RECOVER, GENERATE)}
 
 
 @dataclass(frozen=True)
-class Name:
+class CallName:
     """A call's name, and what it asks for."""
 
     text: str

@@ -30,7 +30,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
-from mpcsim.service.web.entries import Entry
+from mpcsim.service.web.request_records import RequestRecord
 
 LOG = logging.getLogger(__name__)
 
@@ -62,8 +62,8 @@ class LogFile:
         self.name = name
         self._most_bytes = most_bytes
         self._files = files
-        self._waiting: deque[Entry | str] = deque(maxlen=MAX_WAITING)
-        self.put: Callable[[Entry | str], None] = self._waiting.append
+        self._waiting: deque[RequestRecord | str] = deque(maxlen=MAX_WAITING)
+        self.put: Callable[[RequestRecord | str], None] = self._waiting.append
         """Have a line written: an entry, or JSON."""
         self._missing = 0
         self._failing = False
@@ -255,7 +255,7 @@ def log_file(folder: Path, name: str) -> LogFile:
     return found
 
 
-class ToLogFile(logging.Handler):
+class LogFileHandler(logging.Handler):
     """Log records into a log file, but for those that say so."""
 
     NOT_IN_FILES: Final = "not_in_files"

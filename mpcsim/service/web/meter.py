@@ -1,6 +1,6 @@
 """What each request costs a server, by what made it go on: for a model of the service under load.
 
-Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``Metered`` has the
+Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``MeterMiddleware`` has the
 server's tasks timed step by step, and a line is written at the end for each request (the file's
 name is the number of the process): its parts, one for its own arrival and one for each answer that
 it waited for, with the processor time of the event loop, turn by turn and after the last send, and
@@ -42,7 +42,7 @@ _CURVE_LIBRARIES: Final = ("_libsecp256k1", "_sodium")
 
 
 @dataclass
-class Part:
+class RequestPart:
     """What a request costs from one arrival to the next. Nanoseconds."""
 
     what: str
@@ -69,63 +69,68 @@ class Part:
 
 
 @dataclass
-class Account:
+class RequestCosts:
     """A request."""
 
     request_id: str | None
     path: str
     began: float
-    parts: list[Part] = field(default_factory=list)
-    in_thread: Part | None = None
+    parts: list[RequestPart] = field(default_factory=list)
+    in_thread: RequestPart | None = None
     """The last one for which a thread was asked for something."""
     turn: int = 0
     """Number of the event loop's turn in which it went on last."""
-    sends: Part | None = None
+    sends: RequestPart | None = None
     """The last one that has sent something,"""
     sent: int = 0
     """and when, by the thread's clock."""
 
 
-_CURRENT: Final[ContextVar[Account | None]] = ContextVar("account", default=None)
-_ENDED: Final[list[Account]] = []
+_CURRENT: Final[ContextVar[RequestCosts | None]] = ContextVar("account", default=None)
+_ENDED: Final[list[RequestCosts]] = []
 
 
-class Metered:
+class MeterMiddleware:
     """ASGI middleware: opens an account for each request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self._installed = False
-        atexit.register(write, Path(os.environ[VARIABLE], f"{os.getpid()}.jsonl"))
+        atexit.register(write_costs, Path(os.environ[VARIABLE], f"{os.getpid()}.jsonl"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         if not self._installed:
-            asyncio.get_running_loop().set_task_factory(_task)
+            asyncio.get_running_loop().set_task_factory(_timed_task)
             if CURVES:
                 sys.setprofile(_CLOCK.heard)
             self._installed = True
-        account = Account(request_ids.current(), scope["path"], time.monotonic(), [Part("request")])
+        account = RequestCosts(
+            request_ids.current_request_id(),
+            scope["path"],
+            time.monotonic(),
+            [RequestPart("request")],
+        )
         # Never put back: the task's last step is part of it.
         _CURRENT.set(account)
         _ENDED.append(account)
 
         async def telling(message: Message) -> None:
             await send(message)
-            sent()
+            on_sent()
 
         await self.app(scope, receive, telling)
 
 
-def arrived(what: str) -> None:
+def on_reply(what: str) -> None:
     """An answer has come that the present request has waited for."""
     if ON and (account := _CURRENT.get()) is not None:
-        account.parts.append(Part(what))
+        account.parts.append(RequestPart(what))
 
 
-def sent() -> None:
+def on_sent() -> None:
     """Something has been sent on behalf of the present request."""
     if ON and (account := _CURRENT.get()) is not None:
         account.sends = part = account.parts[-1]
@@ -136,7 +141,7 @@ def sent() -> None:
             part.later = 0
 
 
-def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
+def time_in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
     """Work that is going to be done in a thread, on behalf of the present request.
 
     Args:
@@ -166,7 +171,7 @@ def in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[], T]:
 
 
 @contextmanager
-def disk() -> Iterator[None]:
+def time_disk_wait() -> Iterator[None]:
     """While this goes on, somebody waits for the disk."""
     account = _CURRENT.get() if ON else None
     if account is None:
@@ -183,7 +188,7 @@ def disk() -> Iterator[None]:
             account.parts[-1].thread_disk += waited
 
 
-def write(path: Path) -> None:
+def write_costs(path: Path) -> None:
     """Append what requests have cost to a file, a line each."""
     with path.open("a", encoding="utf-8") as file:
         for account in _ENDED:
@@ -193,18 +198,18 @@ def write(path: Path) -> None:
     _ENDED.clear()
 
 
-class _Timed(Coroutine[Any, Any, T]):
+class _TimedCoroutine(Coroutine[Any, Any, T]):
     """A coroutine whose steps are timed."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
 
     def send(self, value: Any) -> Any:
-        with _step():
+        with _TimedStep():
             return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        with _step():
+        with _TimedStep():
             return self._work.throw(*error)
 
     def close(self) -> None:
@@ -214,14 +219,14 @@ class _Timed(Coroutine[Any, Any, T]):
         return self._work.__await__()
 
 
-class _step:  # noqa: N801
+class _TimedStep:
     """Counts a step for the part that it ends in."""
 
     __slots__ = ("_asked", "_began", "_curve", "_turn")
 
     def __enter__(self) -> None:
         account = _CURRENT.get()
-        self._turn = _TURNS.present()
+        self._turn = _ITERATIONS.present()
         self._asked = None if account is None else account.in_thread
         self._curve = _CLOCK.curve
         self._began = time.thread_time_ns()
@@ -236,7 +241,7 @@ class _step:  # noqa: N801
             else:
                 self._count(account, part, now)
 
-    def _count(self, account: Account, part: Part, now: int) -> None:
+    def _count(self, account: RequestCosts, part: RequestPart, now: int) -> None:
         until = max(self._began, account.sent) if account.sends is part else now
         part.later += now - until
         spent = until - self._began
@@ -250,7 +255,7 @@ class _step:  # noqa: N801
         account.turn = self._turn
 
 
-class _Turns:
+class _LoopIterations:
     """Numbers the turns of the event loop."""
 
     def __init__(self) -> None:
@@ -269,7 +274,7 @@ class _Turns:
         self._ends = False
 
 
-class _Clock(threading.local):
+class _CurveClock(threading.local):
     """How long a thread has been in the libraries of curve arithmetic."""
 
     curve = 0
@@ -285,9 +290,9 @@ class _Clock(threading.local):
             self.curve += time.thread_time_ns() - self._began
 
 
-_CLOCK: Final = _Clock()
-_TURNS: Final = _Turns()
+_CLOCK: Final = _CurveClock()
+_ITERATIONS: Final = _LoopIterations()
 
 
-def _task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(_Timed(work), loop=loop, **options)
+def _timed_task(loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    return asyncio.Task(_TimedCoroutine(work), loop=loop, **options)

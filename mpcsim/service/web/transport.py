@@ -22,8 +22,8 @@ import aiohttp
 from starlette.datastructures import Headers
 from yarl import URL
 
-from mpcsim.carrier import Pieces
 from mpcsim.errors import MpcError
+from mpcsim.link_transport import Pieces
 from mpcsim.service.error_codes import HEADER, RETRY_AFTER
 from mpcsim.service.errors import INTERNAL_ERROR
 from mpcsim.service.process import request_id
@@ -65,7 +65,7 @@ class Reply:
         """With what is in its headers; of a success, nothing."""
         if status < 300:
             return cls(status, body)
-        after = _in_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
+        after = _retry_after_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
         return cls(status, body, headers.get(HEADER), after)
 
     @property
@@ -78,7 +78,7 @@ class Reply:
 
 
 @dataclass(frozen=True)
-class Arriving:
+class StreamedReply:
     """What the service answers, while it comes."""
 
     status: int
@@ -90,7 +90,7 @@ class TransportFailed(MpcError):
     """No reply came."""
 
 
-class NotReached(TransportFailed):
+class ConnectFailed(TransportFailed):
     """There was no connection: the request has not arrived."""
 
 
@@ -98,11 +98,11 @@ class ConnectionLost(TransportFailed):
     """A connection broke before the reply was there; the request may or may not have arrived."""
 
 
-class TooLarge(TransportFailed):
+class ReplyTooLarge(TransportFailed):
     """The reply is longer than anything that may be asked for."""
 
 
-class TooLate(TransportFailed):
+class ReplyTimeout(TransportFailed):
     """The reply was not complete in time."""
 
 
@@ -138,7 +138,7 @@ class StreamingTransport(Transport, Protocol):
 
     def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AbstractAsyncContextManager[Arriving]:
+    ) -> AbstractAsyncContextManager[StreamedReply]:
         """Send one request as its body comes, and take the reply as it comes.
 
         If the body raises, the request is broken off, and the same is raised here.
@@ -196,15 +196,15 @@ class HttpTransport:
             ) as response:
                 data = await self._read(response)
                 reply = Reply.of(response.status, data, response.headers)
-                meter.arrived(self._base + path)
+                meter.on_reply(self._base + path)
                 return reply
         except _FAILURES as error:
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AsyncIterator[Arriving]:
+    ) -> AsyncIterator[StreamedReply]:
         """See ``Transport``."""
         broken: list[Exception] = []
 
@@ -227,11 +227,11 @@ class HttpTransport:
                 headers=headers,
                 allow_redirects=False,
             ) as response:
-                yield Arriving(response.status, self._pieces(response))
+                yield StreamedReply(response.status, self._pieces(response))
         except _FAILURES as error:
             if broken:
                 raise broken[0] from None
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -252,7 +252,7 @@ class HttpTransport:
             auto_decompress=False,
             skip_auto_headers=("User-Agent",),
             trust_env=False,
-            trace_configs=[_told()] if meter.ON else [],
+            trace_configs=[_meter_trace_config()] if meter.ON else [],
         )
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
@@ -261,7 +261,7 @@ class HttpTransport:
         async for chunk in response.content.iter_any():
             body += chunk
             if len(body) > most:
-                raise TooLarge
+                raise ReplyTooLarge
         return bytes(body)
 
     async def _pieces(self, response: aiohttp.ClientResponse) -> Pieces:
@@ -270,17 +270,17 @@ class HttpTransport:
             async for chunk in response.content.iter_any():
                 size += len(chunk)
                 if size > self._limits.reply_bytes:
-                    raise TooLarge
+                    raise ReplyTooLarge
                 yield chunk
         except _FAILURES as error:
-            raise _failed(error) from None
+            raise _transport_failure(error) from None
 
 
-def _told() -> aiohttp.TraceConfig:
+def _meter_trace_config() -> aiohttp.TraceConfig:
     """Tells the meter when a body is sent: headers wait for it."""
 
     async def sent(*_: object) -> None:
-        meter.sent()
+        meter.on_sent()
 
     config = aiohttp.TraceConfig()
     config.on_request_chunk_sent.append(sent)
@@ -318,17 +318,17 @@ class AsgiTransport:
             async with asyncio.timeout(self._limits.total_s):
                 reply = await asyncio.shield(task)
         except TimeoutError:
-            raise TooLate from None
+            raise ReplyTimeout from None
         finally:
             left.set()
         if len(reply.body) > self._limits.reply_bytes:
-            raise TooLarge
+            raise ReplyTooLarge
         return reply
 
     @asynccontextmanager
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
-    ) -> AsyncIterator[Arriving]:
+    ) -> AsyncIterator[StreamedReply]:
         """See ``Transport``; here a body arrives once it is whole."""
         data = b"".join([piece async for piece in body])
         reply = await self.request(method, path, token=token, body=data)
@@ -336,7 +336,7 @@ class AsgiTransport:
         async def whole() -> Pieces:
             yield reply.body
 
-        yield Arriving(reply.status, whole())
+        yield StreamedReply(reply.status, whole())
 
     async def close(self) -> None:
         """Wait for what is still running."""
@@ -413,7 +413,7 @@ class _Exchange:
             self.complete = not message.get("more_body", False)
 
 
-def _in_seconds(after: str | None, date: str | None) -> str | None:
+def _retry_after_seconds(after: str | None, date: str | None) -> str | None:
     """Return a Retry-After header with a date (RFC 9110, 10.2.3) as seconds, any other as it is.
 
     Args:
@@ -437,11 +437,11 @@ def _read_date(text: str | None) -> float | None:
 _FAILURES: Final = (aiohttp.ClientError, OSError)
 
 
-def _failed(error: Exception) -> TransportFailed:
+def _transport_failure(error: Exception) -> TransportFailed:
     """What it is to a caller; a ``TimeoutError`` is an ``OSError``."""
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
-        return NotReached()
-    return TooLate() if isinstance(error, TimeoutError) else ConnectionLost()
+        return ConnectFailed()
+    return ReplyTimeout() if isinstance(error, TimeoutError) else ConnectionLost()
 
 
 class _LowerCase(dict[str, bytes]):
@@ -457,7 +457,7 @@ _IN_ASGI: Final = _LowerCase()
 
 def _headers(token: str | None, body: bytes | None) -> dict[str, str]:
     headers = {"Accept-Encoding": "identity"}
-    if (current := request_ids.current()) is not None:
+    if (current := request_ids.current_request_id()) is not None:
         headers[request_id.HEADER] = current
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"

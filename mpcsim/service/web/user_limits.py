@@ -25,7 +25,7 @@ class TooManyOfUser(MpcError):
     """So many requests of the user are being answered that one more is refused."""
 
 
-class UserPlaces:
+class UserSlots:
     """How many requests of each user are being answered. For one event loop."""
 
     def __init__(self, most: int = MOST_OF_USER) -> None:

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES, PartyId
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.transport import Connection
@@ -58,8 +58,8 @@ def network(run: int) -> Network:
 class _Name(NamedTuple):
     """What a message is called in every run."""
 
-    asking: End
-    asked: End
+    asking: Endpoint
+    asked: Endpoint
     nth: int
     """Of the requests between these ends."""
     answer: bool
@@ -112,7 +112,7 @@ def graph(name: str, runs: Sequence[Run], timeouts_s: Timeouts = NO_TIMEOUTS) ->
         steps.append(Step(place, "rest", counts_of[place], label, waits_for, tuple(sends)))
     ends = tuple(sorted(numbers[need] for need in last))
     steps.append(Step(CLIENT, "rest", counts_of[CLIENT] + 1, "client done", ends, ()))
-    exchanges: dict[tuple[End, End, int], int] = {}
+    exchanges: dict[tuple[Endpoint, Endpoint, int], int] = {}
     packets = tuple(
         Packet(
             _shown(each),
@@ -139,7 +139,7 @@ def arrivals(name: str, run: Run) -> dict[str, float]:
 def _named(name: str, run: Run) -> dict[_Name, Carried]:
     """Its messages by name; those after its end left out."""
     found: dict[_Name, Carried] = {}
-    nth: Counter[tuple[End, End]] = Counter()
+    nth: Counter[tuple[Endpoint, Endpoint]] = Counter()
     asking: dict[int, _Name] = {}
     for carried in sorted(run.carried, key=lambda c: (c.exchange, c.given_ms)):
         request = asking.get(carried.exchange)
@@ -184,7 +184,7 @@ def _sender(each: _Name) -> PartyId:
     return _at(each.asked if each.answer else each.asking)
 
 
-def _at(end: End) -> PartyId:
+def _at(end: Endpoint) -> PartyId:
     return GATEWAY if end is None else end
 
 
@@ -192,7 +192,7 @@ def _place(place: PartyId) -> str:
     return "gateway" if place == GATEWAY else ROLES[place]
 
 
-def message_name(asking: End, asked: End, nth: int, *, answer: bool) -> str:
+def message_name(asking: Endpoint, asked: Endpoint, nth: int, *, answer: bool) -> str:
     """What a message of a call is called.
 
     Args:

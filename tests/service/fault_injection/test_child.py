@@ -14,8 +14,13 @@ from inspect import Signature, signature
 import pytest
 
 from mpcsim.cli.service.controlled import _let_network_change  # a process of its own would call it
-from mpcsim.service.fault_injection.child import EXPIRED_S, Child, Expiry, Interference
-from mpcsim.service.fault_injection.conditions import line
+from mpcsim.service.fault_injection.conditions import command_line
+from mpcsim.service.fault_injection.process_faults import (
+    EXPIRED_S,
+    FaultMiddleware,
+    ProcessFaults,
+    TokenExpiry,
+)
 from mpcsim.service.operations import open_gateway
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import drop
@@ -34,7 +39,7 @@ class Line:
 
     def tell(self, do, **what):
         self._number += 1
-        self._file.write(line(self._number, do, what))
+        self._file.write(command_line(self._number, do, what))
         self._file.flush()
         answer = json.loads(self._file.readline())
         assert answer.pop("number") == self._number
@@ -52,8 +57,8 @@ class Line:
 def controlled(**first):
     """A child that listens, and the line to it."""
     ours, its = socket.socketpair()
-    ours.sendall(line(0, "set", {**USUAL, **first}))
-    child = Child(its)
+    ours.sendall(command_line(0, "set", {**USUAL, **first}))
+    child = ProcessFaults(its)
     other = Line(ours)
     assert json.loads(other._file.readline()) == {"number": 0, "said": None}
     listening = threading.Thread(target=child.listen)
@@ -136,7 +141,7 @@ async def told(line, do, **what):
 
 def around(app, child, answers=answers):
     child.serves()
-    return Interference(app, child, answers)
+    return FaultMiddleware(app, child, answers)
 
 
 # ---------------------------------------------------------------------- the line
@@ -274,7 +279,7 @@ def test_tokens_are_issued_long_ago_if_they_are_to_have_expired():
             issued.append(time.time() - child.now())
             await send({"type": "http.response.start", "status": status, "headers": []})
 
-        expiry = Expiry(app, child, 60.0)
+        expiry = TokenExpiry(app, child, 60.0)
 
         async def call(method, path):
             await Call(expiry, method, path).task

@@ -10,18 +10,22 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.fault_injection.conditions import NotInForce
-from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
-from mpcsim.service.fault_injection.table import PARTS
+from mpcsim.service.fault_injection.commands import PARTS
+from mpcsim.service.fault_injection.conditions import NotApplied
+from mpcsim.service.fault_injection.controller import (
+    FaultController,
+    check_workers,
+    with_fault_injection,
+)
 from mpcsim.service.operations.supervisor import (
     Program,
-    Revival,
+    RestartPolicy,
     free_port,
     gateway_program,
     node_program,
-    running,
+    process_group,
 )
-from mpcsim.service.process.listening import listen
+from mpcsim.service.process.http_limits import listen
 from mpcsim.sim import Network, Scenario
 from mpcsim.sim.run.faults import Crash
 from tests.helpers.processes import until
@@ -61,7 +65,7 @@ class Board:
 
     def __init__(self, processes, folder, parts=PARTS, patience_s=20.0):
         self.folder, self.processes = folder, processes
-        self.board = Switchboard(processes, folder, patience_s)
+        self.board = FaultController(processes, folder, patience_s)
         self.programs = [self._program(name) for name in parts]
         self.board.start(*self.programs)
         self.taken = {}
@@ -88,7 +92,7 @@ class Board:
 
 @pytest.fixture(scope="module")
 def board(tmp_path_factory):
-    with running() as processes:
+    with process_group() as processes:
         board = Board(processes, tmp_path_factory.mktemp("parts"))
         for part in PARTS:
             board.told(part)  # what each was greeted with
@@ -110,12 +114,12 @@ def as_it_was(request):
 
 def test_what_takes_switches_is_another_program():
     gateway = gateway_program(1, "data", options=["--queue", "3"])
-    found = controlled(gateway)
+    found = with_fault_injection(gateway)
     rest = gateway.command[gateway.command.index("mpcsim") + 1 :]
     assert found == replace(
         gateway, command=(sys.executable, "-m", "mpcsim.cli.service.controlled", *rest)
     )
-    assert controlled(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
+    assert with_fault_injection(node_program(1, gateway)).command[1:] == ("-m", "node.controlled")
 
 
 @pytest.mark.parametrize("workers", ["2", " 4 "])
@@ -163,7 +167,7 @@ def test_a_part_that_does_not_acknowledge_changes_nothing(board):
     board("clock", seconds=60)
     board.has("gateway", "mute")
     board.board.patience_s = 0.3
-    with pytest.raises(NotInForce, match=r"the gateway has not acknowledged within 0.3 s"):
+    with pytest.raises(NotApplied, match=r"the gateway has not acknowledged within 0.3 s"):
         board("clock", seconds=3600)
     board.board.patience_s = 20.0
     ahead = [3600.0, 60.0]  # as they were before; what it is told late, too, ends with that
@@ -201,7 +205,7 @@ def test_what_no_service_can_be_is_refused_before_anybody_is_told(board):
 
 def test_a_part_that_refuses_changes_nothing(board):
     board.has("node", "refuses")
-    with pytest.raises(NotInForce, match="node: it will not"):
+    with pytest.raises(NotApplied, match="node: it will not"):
         board("clock", seconds=3600)
     board.has("node", "refuses", there=False)
     assert board.told("operator")[-1] == {"do": "set"}
@@ -211,13 +215,13 @@ def test_a_part_that_refuses_changes_nothing(board):
 def test_a_part_that_cannot_be_started_is_down(board):
     (gateway,) = (each for each in board.programs if each.name == "gateway")
     board("down", part="gateway")
-    with listen("127.0.0.1", gateway.port), pytest.raises(NotInForce, match="; down: gateway"):
+    with listen("127.0.0.1", gateway.port), pytest.raises(NotApplied, match="; down: gateway"):
         board("up", part="gateway")
     assert not board("status")["parts"]["gateway"]["runs"]
 
 
 def test_a_service_without_a_node(tmp_path):
-    with running() as processes:
+    with process_group() as processes:
         board = Board(processes, tmp_path, ())
         for switch, told in (
             ("down", {"part": "node"}),
@@ -230,7 +234,7 @@ def test_a_service_without_a_node(tmp_path):
 
 
 def test_who_crashes_is_started_again_under_the_same_conditions(board):
-    revival = Revival(board.processes, board.programs[:2])
+    revival = RestartPolicy(board.processes, board.programs[:2])
     board("clock", seconds=7)
     board.told("operator")
     os.kill(board.processes.process_id("operator"), signal.SIGKILL)

@@ -286,7 +286,7 @@ def test_serve_with_switches(tmp_path, capsys):
         assert main(["control", "status", "--data", str(tmp_path / "data")]) == 0
         assert json.loads(capsys.readouterr().out)["clock"] == 3600
         log = said()
-        assert " WARNING mpcsim.service.fault_injection.switchboard" in log
+        assert " WARNING mpcsim.service.fault_injection.controller" in log
         assert "control: the clock is 3600 s ahead" in log
         assert user["password"] not in log
         assert user["keys"][0]["encrypted_share"][:40] not in log

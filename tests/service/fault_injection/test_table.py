@@ -11,17 +11,17 @@ import pytest
 from mpcsim.cli.service import control
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection.client import Control
-from mpcsim.service.fault_injection.switchboard import Switchboard
-from mpcsim.service.fault_injection.table import (
+from mpcsim.service.fault_injection.commands import (
+    COMMANDS,
     ENDPOINTS,
     PARTS,
-    SWITCHES,
     check_answer,
-    find,
-    markdown,
+    find_command,
+    markdown_table,
 )
+from mpcsim.service.fault_injection.controller import FaultController
 from node.api import routes
-from node.controlled import error_for
+from node.controlled import error_response_for
 from tests.helpers.repo import ROOT
 
 
@@ -42,7 +42,7 @@ TOLD = {"part": "gateway", "ms": "5", "seconds": "-2.5", "endpoint": "sign", "an
 
 def test_the_guide_has_the_table():
     guide = ROOT / "notebooks" / "guides" / "control.md"
-    assert markdown() in guide.read_text(encoding="utf-8")
+    assert markdown_table() in guide.read_text(encoding="utf-8")
 
 
 def test_the_commands_of_the_guide_are_some():
@@ -50,16 +50,19 @@ def test_the_commands_of_the_guide_are_some():
     lines = re.findall(r"^mpcsim (control .*?)(?: >.*)?$", guide.read_text("utf-8"), re.MULTILINE)
     for line in lines:
         options = parser().parse_args(line.split())
-        told = {each.name: getattr(options, each.name) for each in find(options.switch).arguments}
-        find(options.switch).given(told)
+        told = {
+            each.name: getattr(options, each.name)
+            for each in find_command(options.switch).arguments
+        }
+        find_command(options.switch).given(told)
     assert len(lines) > 5
 
 
 def test_every_switch_is_thrown_somewhere_and_has_a_method():
-    thrown = {name.removeprefix("switch_") for name in vars(Switchboard) if "switch_" in name}
-    assert thrown == {name.replace("-", "_") for name in SWITCHES}
-    for name, switch in SWITCHES.items():
-        throw = getattr(Switchboard, "switch_" + name.replace("-", "_"))
+    thrown = {name.removeprefix("switch_") for name in vars(FaultController) if "switch_" in name}
+    assert thrown == {name.replace("-", "_") for name in COMMANDS}
+    for name, switch in COMMANDS.items():
+        throw = getattr(FaultController, "switch_" + name.replace("-", "_"))
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
         assert hasattr(Control, METHODS.get(name, name.replace("-", "_")))
@@ -76,11 +79,11 @@ def test_every_switch_is_tried_at_a_whole_service():
         and node.value.id in ("service", "running")
     }
     thrown |= {UNDOING[name] for name in thrown & UNDOING.keys()}
-    assert {METHODS.get(name, name.replace("-", "_")) for name in SWITCHES} <= thrown
+    assert {METHODS.get(name, name.replace("-", "_")) for name in COMMANDS} <= thrown
 
 
 def test_every_switch_is_a_command():
-    for name, switch in SWITCHES.items():
+    for name, switch in COMMANDS.items():
         words = [TOLD[each.name] for each in switch.arguments if not each.optional]
         found = parser().parse_args(["control", name, *words])
         assert found.switch == name
@@ -97,15 +100,15 @@ def test_endpoints_are_the_nodes():
         for answer in answers:
             if answer != "hang":
                 # It is an error that the API page has for this endpoint.
-                assert error_for(name, answer).status in there[method, path].responses
+                assert error_response_for(name, answer).status in there[method, path].responses
 
 
 def test_arguments_are_read():
-    assert find("slow").given({"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
-    assert find("expire").given({}) == {}
-    assert find("expire").given({"times": None}) == {}
+    assert find_command("slow").given({"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
+    assert find_command("expire").given({}) == {}
+    assert find_command("expire").given({"times": None}) == {}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
-    assert find("fail").given(fail) == {**fail, "answer": "504"}
+    assert find_command("fail").given(fail) == {**fail, "answer": "504"}
 
 
 @pytest.mark.parametrize(
@@ -132,16 +135,16 @@ def test_arguments_are_read():
 )
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
-        find(name).given(told)
+        find_command(name).given(told)
     assert why in str(refused.value)
 
 
 def test_bounds_are_taken_and_what_is_beyond_is_not():
     for times in (0, 1000):
-        assert find("expire").given({"times": times}) == {"times": times}
+        assert find_command("expire").given({"times": times}) == {"times": times}
     for times in (-1, 1001):
         with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            find("expire").given({"times": times})
+            find_command("expire").given({"times": times})
 
 
 def test_no_endpoint_answers_what_it_never_does():

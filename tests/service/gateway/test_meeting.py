@@ -96,7 +96,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
     share = await give_key(gateway, client, "ed25519")
     theirs = await give_key(gateway, bob, "secp256k1")
     signing, request = bob.begin_sign(theirs, signer=party)
-    mail = wire.Signing.from_bytes(await bob.ask("sign", request)).messages
+    mail = wire.SignReply.from_bytes(await bob.ask("sign", request)).messages
     session_id, new = await client.begin_recover("ed25519")
     true, (false, _) = node.hello(), strange(node)[0]
     node._boot._hello = false

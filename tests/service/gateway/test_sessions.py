@@ -62,7 +62,7 @@ def nothing_open(gateway):
 async def begun(client, share, signer=2):
     """A signing session that waits for the client's second request; what it is to say."""
     party, request = client.begin_sign(share, signer=signer)
-    mail = wire.Signing.from_bytes(await client.ask("sign", request)).messages
+    mail = wire.SignReply.from_bytes(await client.ask("sign", request)).messages
     return party, sends(feed(party, mail))
 
 

@@ -16,7 +16,7 @@ from mpcsim.service.mpc_node.peer import Peer
 from mpcsim.service.mpc_node.store import ShareStore
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.statements import SealKeyStatement, vouched
+from mpcsim.service.rpc.statements import SealKeyStatement, is_hello_authentic
 from tests.helpers.gateway import Client, hellos, reopen
 
 
@@ -37,7 +37,7 @@ def test_an_identity_stays_and_a_boot_does_not(tmp_path):
         mine = [hello[party] for hello in heard]
         assert len({replace(hello, boot=bytes(16)) for hello in mine}) == 1
         assert len({hello.boot for hello in mine}) == 4
-        assert all(hello.party == party and vouched(hello) for hello in mine)
+        assert all(hello.party == party and is_hello_authentic(hello) for hello in mine)
     assert heard[0][OPERATOR].identity != heard[0][INSTITUTION].identity
 
 
@@ -47,11 +47,11 @@ def test_the_identity_vouches_for_the_seal_key():
         hello = hellos(gateway)[OPERATOR]
     statement = OPERATOR.to_bytes(2, "big") + hello.seal_key + bytes(4)
     VerifyKey(hello.identity).verify(tagged_hash(Tag.SEAL_KEY, statement), hello.signature)
-    assert not vouched(replace(hello, seal_key=bytes(32)))
-    assert not vouched(replace(hello, party=INSTITUTION))
-    assert not vouched(replace(hello, seal_number=1))
-    assert not vouched(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
-    assert not vouched(replace(hello, signature=bytes(64)))
+    assert not is_hello_authentic(replace(hello, seal_key=bytes(32)))
+    assert not is_hello_authentic(replace(hello, party=INSTITUTION))
+    assert not is_hello_authentic(replace(hello, seal_number=1))
+    assert not is_hello_authentic(replace(hello, identity=bytes(SigningKey.generate().verify_key)))
+    assert not is_hello_authentic(replace(hello, signature=bytes(64)))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mpcsim.crypto.encoding import NO_CONTEXT
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.rpc import wire
 from mpcsim.service.vault import SecretStore, SigningRequest, VaultUse
 from tests.helpers.gateway import REPLY_KEY, Client, Failed, give_key, seal, with_gateway
@@ -100,7 +100,7 @@ def opening(
     return wire.OpenHalf(share.record.epoch, REPLY_KEY, store.halves[party], proof, **about)
 
 
-USING = wire.HiddenUse(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
+USING = wire.HiddenPresignedRequest(OPERATOR, bytes(32), bytes(16), 0, bytes(32))
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -255,7 +255,7 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     gateway, client, share, store = keyed
 
     async def failing(*_: Any) -> Any:
-        raise unreachable(INSTITUTION)
+        raise node_unreachable(INSTITUTION)
 
     gateway.gateway.activation.signed = failing
     with pytest.raises(Failed, match="cannot be reached"):

@@ -13,7 +13,7 @@ import pytest
 
 from mpcsim.service.mpc_node.events import EMPTY, Kind
 from mpcsim.service.mpc_node.store import SIGNED, Heard, OutOfStep, ShareStore, StoredShare
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
 

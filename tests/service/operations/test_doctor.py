@@ -16,7 +16,7 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.doctor import Doctor
 from mpcsim.service.operations.rotation import replace_lost_seal_key
-from mpcsim.service.rpc.statements import SealKeyStatement, SignedTestimony
+from mpcsim.service.rpc.statements import SealKeyStatement, SignedReconciliationStatement
 from mpcsim.service.storage.database import REGISTRY
 from tests.helpers.gateway import Client, delivered, live, nodes_alone, reopen
 from tests.helpers.tiers import fast_few
@@ -137,7 +137,7 @@ class Liar:
         if verb != "testify" or not self._times:
             return reply
         self._times -= 1
-        said = SignedTestimony.from_bytes(reply)
+        said = SignedReconciliationStatement.from_bytes(reply)
         if self._change is not None:
             said = self._change(said)
         if self._identity is not None:

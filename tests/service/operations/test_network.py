@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from mpcsim.carrier import GATEWAY
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.link_transport import GATEWAY
 from mpcsim.service.operations import open_gateway
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.faults import Crash, drop, noise, partition

@@ -19,7 +19,7 @@ from uvicorn.server import ServerState
 
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.operations import open_gateway
-from mpcsim.service.process.listening import (
+from mpcsim.service.process.http_limits import (
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
@@ -27,7 +27,7 @@ from mpcsim.service.process.listening import (
     ConnectionLimits,
     Connections,
     Limit,
-    options,
+    uvicorn_options,
 )
 from mpcsim.service.process.request_id import IN_SCOPE
 from mpcsim.service.process.settings import SettingsError, describe, read
@@ -72,7 +72,7 @@ class Server:
     def __init__(self, limits: ConnectionLimits = LIMITS) -> None:
         self.loop = VirtualLoop()
         self.app = App()
-        more = {**options(limits), "loop": "asyncio"}
+        more = {**uvicorn_options(limits), "loop": "asyncio"}
         self.config = uvicorn.Config(self.app, log_config=None, **more)
         self.connections: Connections = more["http"]
         self.state = ServerState()
@@ -462,12 +462,12 @@ def test_idle_connections_are_closed(server):
 
 
 def test_the_log_says_it_and_cannot_be_filled(server, caplog):
-    with caplog.at_level(logging.INFO, "mpcsim.service.process.listening"):
+    with caplog.at_level(logging.INFO, "mpcsim.service.process.http_limits"):
         for _ in range(100):
             assert server.connect().send(ask(f"X: {'x' * LIMITS.header_bytes}\r\n")).ended
         server.wait(2 * LOG_EVERY_S)
     lines = [
-        record for record in caplog.records if record.name == "mpcsim.service.process.listening"
+        record for record in caplog.records if record.name == "mpcsim.service.process.http_limits"
     ]
     assert [(line.fields["closed"], line.fields["in_all"]) for line in lines] == [(1, 1), (99, 100)]
     first = lines[0].getMessage()
@@ -492,7 +492,7 @@ def test_limits_are_settings():
 def test_no_more_connections_than_open_files():
     program = """
 import resource
-from mpcsim.service.process.listening import ConnectionLimits, affordable
+from mpcsim.service.process.http_limits import ConnectionLimits, affordable
 for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     print(affordable(ConnectionLimits()).connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])

@@ -11,10 +11,10 @@ from mpcsim import Network
 from mpcsim.cli import main
 from mpcsim.errors import UsageError
 from mpcsim.service.process.request_id import HEADER
-from mpcsim.service.request_traces.lines import Following, about, requests
-from mpcsim.service.request_traces.story import told
-from mpcsim.service.request_traces.text import calls, listed, shown
-from mpcsim.service.request_traces.traced import traced
+from mpcsim.service.request_traces.lines import LogFollower, find_request, find_requests
+from mpcsim.service.request_traces.request_trace import assemble_trace
+from mpcsim.service.request_traces.simulator_trace import to_simulator_trace
+from mpcsim.service.request_traces.text import caller_requests, format_requests, format_trace
 from mpcsim.service.web.log_files import LogFile
 from node.local import LocalService
 from tests.node.harness import CHEAP, PASSWORD
@@ -47,7 +47,7 @@ def logs(tmp_path_factory):
 
 
 def story(logs, name):
-    return told(about([logs], name).lines)
+    return assemble_trace(find_request([logs], name).lines)
 
 
 def test_who_asked_whom(logs):
@@ -69,7 +69,7 @@ def test_who_asked_whom(logs):
 
 
 def test_phases_and_times_in_words(logs):
-    text = shown(story(logs, "order-7"))
+    text = format_trace(story(logs, "order-7"))
     head, *rows = text.split("\n")
     took = float(head.removeprefix("request order-7: POST /v3/wallet/sign, 200 in ").split(" ")[0])
     assert 100 < took < 1000  # what the network costs
@@ -87,7 +87,7 @@ def test_phases_and_times_in_words(logs):
 
 
 def test_a_failure_in_plain_words(logs):
-    text = shown(story(logs, "order-8"))
+    text = format_trace(story(logs, "order-8"))
     why = "the institution's MPC node cannot be reached"
     head, *_ = text.split("\n")
     assert head.endswith(f" ms: Upstream returned 503 Service Unavailable: {why} (upstream-down)")
@@ -96,12 +96,12 @@ def test_a_failure_in_plain_words(logs):
 
 
 def test_the_list_of_calls(logs):
-    made = calls(requests([logs]).lines)
+    made = caller_requests(find_requests([logs]).lines)
     found = {request.request_id: request.status for request in made}
     assert found == dict(
         zip(("new-1", "new-2", "order-7", "order-8"), (200, 409, 200, 500), strict=True)
     )
-    wrong = listed(calls(requests([logs]).lines, errors=True))
+    wrong = format_requests(caller_requests(find_requests([logs]).lines, errors=True))
     bad = [line.split("  ")[-1].strip() for line in wrong]
     why = "ed25519 key already exists for this user (key-exists)"
     assert bad[0] == f"POST /v3/wallet/generate: {why}"
@@ -109,7 +109,7 @@ def test_the_list_of_calls(logs):
 
 
 def test_a_trace_beside_the_simulators(logs, tmp_path):
-    trace = traced(story(logs, "order-7"))
+    trace = to_simulator_trace(story(logs, "order-7"))
     document = json.loads(trace.save_perfetto(tmp_path / "out.json").read_text())
     events = document["traceEvents"]
     names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
@@ -178,7 +178,7 @@ def machines(tmp_path, off_s):
 
 @pytest.mark.parametrize("off_s", [0.0, 7.0, -7.0])
 def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
-    found = told(about(machines(tmp_path, off_s), "order-9").lines)
+    found = assemble_trace(find_request(machines(tmp_path, off_s), "order-9").lines)
     (node,) = found.steps
     gateway, operator = (
         next(s for s in found.walk() if s.request.role == r) for r in ("gateway", "operator")
@@ -189,7 +189,7 @@ def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
     # It was under way for as long as it came back.
     assert operator.began_ms == pytest.approx(10.0, abs=1.1)
     assert operator.lines[0][0] == pytest.approx(operator.began_ms + 2.0, abs=0.01)
-    text = shown(found)
+    text = format_trace(found)
     assert ("the clock of operator was 7000.0 ms" in text) == bool(off_s)
     assert ("ahead" in text) == (off_s > 0)
     order = ["node:", "gateway:", "operator: POST", "! operator: WARNING look out"]
@@ -203,11 +203,11 @@ def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
     gateway = line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked)
     written(tmp_path, "gateway", gateway)
     written(tmp_path, "operator", line("operator", 10.007, 8.0))
-    (step,) = told(about([tmp_path], "order-9").lines).steps
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
     lost, answered = step.calls
     assert lost.step is None
     assert answered.step.request.role == "operator"
-    trace = traced(told(about([tmp_path], "order-9").lines))
+    trace = to_simulator_trace(assemble_trace(find_request([tmp_path], "order-9").lines))
     assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
     assert trace.finished_ms == pytest.approx(20.0)
 
@@ -216,7 +216,7 @@ def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
     asked = [call("operator", "/sign", 1.0, 9.0, 0)]
     written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
     written(tmp_path, "operator", line("operator", 10.002, 6.0))
-    (step,) = told(about([tmp_path], "order-9").lines).steps
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
     assert step.calls[0].step.request.role == "operator"
 
 
@@ -226,7 +226,7 @@ def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
     written(tmp_path, "gateway", line("gateway", 10.0, 30.0, "/mpc/v1/exchange", calls=asked))
     made = (line("operator", at, 4.0, "/exchange") for at in (10.023, 10.043))
     written(tmp_path, "operator", *made)
-    (step,) = told(about([tmp_path], "order-9").lines).steps
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
     assert [each.step.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
     assert not step.others
 
@@ -279,7 +279,7 @@ def test_what_lines_say_moves_no_cursor(tmp_path, capsys):
 def test_what_is_asked_for_is_not_there(tmp_path, name, said):
     written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
     with pytest.raises(UsageError) as error:
-        about([tmp_path], name)
+        find_request([tmp_path], name)
     assert str(error.value).startswith(said.format(tmp_path))
 
 
@@ -302,14 +302,14 @@ def test_commands_that_make_no_sense(tmp_path, arguments, said, capsys, monkeypa
 
 def test_the_beginning_of_an_id_will_do_and_a_whole_one_comes_first(tmp_path):
     written(tmp_path, "node", *(line("node", 1.0, name=n) for n in ("order-1", "order-10")))
-    assert {each.request_id for each in about([tmp_path], "order-1").lines} == {"order-1"}
-    assert {each.request_id for each in about([tmp_path], "order-10").lines} == {"order-10"}
+    assert {each.request_id for each in find_request([tmp_path], "order-1").lines} == {"order-1"}
+    assert {each.request_id for each in find_request([tmp_path], "order-10").lines} == {"order-10"}
 
 
 def test_following(tmp_path):
     log = tmp_path / "node.jsonl"
     written(tmp_path, "node", line("node", 1.0))
-    following = Following([tmp_path])
+    following = LogFollower([tmp_path])
     assert list(following.lines()) == []
 
     def add(text):

@@ -13,8 +13,15 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mpcsim.service.process.request_id import HEADER
-from mpcsim.service.web.entries import EACH_USER, MAX_SAID, STRANGERS, Book, Call, note
 from mpcsim.service.web.request_ids import RequestIds
+from mpcsim.service.web.request_records import (
+    ANONYMOUS_LINES,
+    MAX_ERROR_BODY,
+    USER_LINES,
+    Call,
+    RequestRecorder,
+    annotate_request,
+)
 from mpcsim.service.web.threads import in_thread
 
 NOON = 1_800_000_000.25
@@ -32,7 +39,7 @@ class Kept(list):
 def handled(handle, **asked):
     """What is kept of a request."""
     kept, ticks = Kept(), itertools.count()
-    book = Book("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
+    book = RequestRecorder("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
     app = RequestIds(Starlette(routes=[Route("/{rest:path}", handle, methods=["GET"])]), book)
 
     async def work():
@@ -63,9 +70,9 @@ def test_what_is_known_and_no_more():
 
 def test_what_it_turns_out_to_be_about():
     async def handle(request: Request) -> Response:
-        note("alice", "ab" * 32)
-        await in_thread(note, None, None, b"\x01" * 32)
-        note(key_id=b"\xcd" * 32, spans=[("vault", 0.002, 0.005)])
+        annotate_request("alice", "ab" * 32)
+        await in_thread(annotate_request, None, None, b"\x01" * 32)
+        annotate_request(key_id=b"\xcd" * 32, spans=[("vault", 0.002, 0.005)])
         call = Call("operator", "POST", "/sign", 100)
         call.over(200, 50)
         Call("institution", "POST", "/open", 10).over()
@@ -91,8 +98,8 @@ def test_what_it_turns_out_to_be_about():
         ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
         (["error"], None),
         ({"error": {"is": "secret"}}, None),
-        ({"error": "x" * (MAX_SAID - 12)}, "x" * (MAX_SAID - 12)),
-        ({"error": "x" * (MAX_SAID - 11)}, None),  # more than is kept
+        ({"error": "x" * (MAX_ERROR_BODY - 12)}, "x" * (MAX_ERROR_BODY - 12)),
+        ({"error": "x" * (MAX_ERROR_BODY - 11)}, None),  # more than is kept
     ],
 )
 def test_an_error_as_it_was_told(said, told):
@@ -130,14 +137,14 @@ def test_nobody_pushes_anybodys_lines_out():
     how many have none."""
     kept, now = [], [100.0]
     log = SimpleNamespace(put=kept.append, flush=lambda: None)
-    book = Book("gateway", log, clock=lambda: now[0])
+    book = RequestRecorder("gateway", log, clock=lambda: now[0])
 
     def request(status, user_id=None, path="/"):
         entry = book.open("id", "GET", path)
         entry.status, entry.user_id = status, user_id
         book.close(entry)
 
-    for who, bucket in ((None, STRANGERS), ("alice", EACH_USER), ("bob", EACH_USER)):
+    for who, bucket in ((None, ANONYMOUS_LINES), ("alice", USER_LINES), ("bob", USER_LINES)):
         for allowed in (bucket.count, 1 / bucket.each_s):
             before = len(kept)
             for number in range(bucket.count + 100):
@@ -146,6 +153,6 @@ def test_nobody_pushes_anybodys_lines_out():
             now[0] += 1.0
         kept.clear()
     request(200, "carol")
-    assert kept[0].line()["left_out"] == EACH_USER.count + 100 - 1 / EACH_USER.each_s
+    assert kept[0].line()["left_out"] == USER_LINES.count + 100 - 1 / USER_LINES.each_s
     request(200, path="/" + "\U0001f600" * 1000)
     assert len(json.dumps(kept[-1].line())) < 1000

@@ -3,7 +3,7 @@
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.rpc import pins
+from mpcsim.service.rpc import pinned_identities
 
 ONE, TWO = 64 * "1", 64 * "a"
 KNOWN = {OPERATOR: bytes.fromhex(ONE), INSTITUTION: bytes.fromhex(TWO)}
@@ -18,8 +18,8 @@ KNOWN = {OPERATOR: bytes.fromhex(ONE), INSTITUTION: bytes.fromhex(TWO)}
     ],
 )
 def test_what_is_read(text):
-    assert pins.parse(text) == KNOWN
-    assert pins.parse(pins.text(KNOWN)) == KNOWN
+    assert pinned_identities.parse_identities(text) == KNOWN
+    assert pinned_identities.parse_identities(pinned_identities.format_identities(KNOWN)) == KNOWN
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_what_is_read(text):
 )
 def test_what_is_not(text):
     with pytest.raises(ValueError, match="both MPC nodes"):
-        pins.parse(text)
+        pinned_identities.parse_identities(text)

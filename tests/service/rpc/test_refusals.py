@@ -5,20 +5,27 @@ import json
 import pytest
 
 from mpcsim.ids import INSTITUTION, OPERATOR
-from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, busy, store_failed, unmerged
-from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
-from mpcsim.service.rpc.refusals import from_json, to_json
+from mpcsim.service.errors import (
+    LinkFailed,
+    NodeFailed,
+    Refused,
+    key_busy,
+    key_not_merged,
+    store_failed,
+)
+from mpcsim.service.rpc.error_encoding import from_json, to_json
+from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 
 
 @pytest.mark.parametrize(
     "refused",
     [
         Refused(409, "no"),
-        busy("generation", 3),
+        key_busy("generation", 3),
         store_failed("full", OPERATOR),
-        unmerged(OPERATOR, INSTITUTION),
+        key_not_merged(OPERATOR, INSTITUTION),
         GrantRefused("no grant"),
-        AnotherBoot("an old one"),
+        StaleGrant("an old one"),
     ],
     ids=lambda refused: type(refused).__name__,
 )
@@ -41,4 +48,4 @@ def test_a_status_without_the_answer_that_is_due_is_told(status):
 
 def test_it_says_what_has_not_happened():
     text = "the operator's store has been restored and has not heard from the institution about"
-    assert str(unmerged(OPERATOR, INSTITUTION)) == f"{text} this key yet"
+    assert str(key_not_merged(OPERATOR, INSTITUTION)) == f"{text} this key yet"

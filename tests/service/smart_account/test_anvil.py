@@ -78,7 +78,7 @@ def test_a_closed_chain_has_no_process(chain):
 
 
 def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
-    service = setup.in_own_process(rng=SeededRng("service on anvil"))
+    service = setup.over_own_process(rng=SeededRng("service on anvil"))
     try:
         owner = new_plain_owner("owner on anvil")
         client = SmartAccountClient(ServiceTransport(service))

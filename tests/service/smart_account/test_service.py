@@ -313,7 +313,7 @@ def test_sending_twice_is_refused(on, owner):
 
 def test_a_sponsorship_expires(owner):
     now = [1_800_000_000.0]
-    service = setup.embedded(rng=SeededRng("expiry"), clock=lambda: now[0])
+    service = setup.over_embedded_chain(rng=SeededRng("expiry"), clock=lambda: now[0])
     now[0] += 100
     assert service.chain.timestamp() == now[0]
     body = sponsored_by(service, owner)

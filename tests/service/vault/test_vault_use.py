@@ -11,13 +11,13 @@ from mpcsim.ids import CLIENT, MPC_NODES, OPERATOR
 from mpcsim.protocols import reshare
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.service.vault import SigningRequest, VaultUse, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, sha256_each
 
 KEY = bytes(range(32))
 EPOCH, BOOT, REPLY_KEY, SESSION = (bytes([n]) * 32 for n in (1, 2, 3, 4))
 OPENING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY)
 SIGNED = SigningRequest(OPERATOR, SESSION, b"what is signed")
-FIRST = hashes((b"first", b"second"))
+FIRST = sha256_each((b"first", b"second"))
 SIGNING = VaultUse.signing(EPOCH, "user-7", BOOT[:16], SIGNED, FIRST)
 PRESIGNED = VaultUse.presigned(EPOCH, "user-7", BOOT[:16], REPLY_KEY, b"what of it")
 PRESIGNING = VaultUse.opening(EPOCH, "user-7", BOOT[:16], REPLY_KEY, presignatures=5)

@@ -21,7 +21,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
 from mpcsim.service.mpc_node.store import OutOfStep, StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import Drop, End, Ended
+from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply, DropShare
 from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
 
 Asks = dict[PartyId, Ask]
@@ -57,15 +57,15 @@ def _obedient(node: Any) -> None:
             )
 
     def forget(grant: Any, data: bytes) -> None:
-        abort = Drop.from_bytes(data).abort
+        abort = DropShare.from_bytes(data).abort
         store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
 def _aborting(node: Any) -> None:
-    def abort(grant: Any, data: bytes) -> Ended:
-        return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
+    def abort(grant: Any, data: bytes) -> AbortEpochReply:
+        return AbortEpochReply(node._context.identity.sign(AbortEpoch.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
@@ -222,17 +222,17 @@ def vote_and_abort(stage: Stage) -> Finding:
     alice = stage.user()
     asks = _asks(stage, alice)
     made = generated(stage, asks, CURVE)
-    abort = End(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
+    abort = AbortEpoch(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
     ask = asks[stage.me]
     _voted(asks, made, stage.me)
-    ended = Ended.from_bytes(ask("abort", abort))
+    ended = AbortEpochReply.from_bytes(ask("abort", abort))
     if ended.signature is not None:
         return proven(True, "one epoch has the node's vote and its abort", "")
     other_user = stage.user("bob")
     asks = _asks(stage, other_user)
     other = generated(stage, asks, CURVE)
-    abort = End(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
-    ended = Ended.from_bytes(asks[stage.me]("abort", abort))
+    abort = AbortEpoch(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
+    ended = AbortEpochReply.from_bytes(asks[stage.me]("abort", abort))
     _voted(asks, other, stage.me)
     return proven(ended.signature is not None, "one epoch has the node's abort and its vote", "")
 
@@ -269,8 +269,8 @@ def another_epochs_abort(stage: Stage) -> Finding:
     epoch = bytes.fromhex(made.key_id)
     aside = generated(stage, asks, CURVE)
     other = Abort(alice.user_id, CURVE, bytes.fromhex(aside.key_id))
-    ended = Ended.from_bytes(asks[stage.other]("abort", End(other, None)))
-    drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
+    ended = AbortEpochReply.from_bytes(asks[stage.other]("abort", AbortEpoch(other, None)))
+    drop = DropShare(replace(other, epoch=epoch), ended.signature or bytes(64))
     asks[stage.me]("drop", drop)
     return proven(
         made.key_id not in stage.shares(stage.me),
@@ -302,8 +302,8 @@ def abort_without_a_vote(stage: Stage) -> Finding:
     asks = _asks(stage, alice)
     made = generated(stage, asks, CURVE)
     vote = _voted(asks, made, stage.other)
-    end = End(Abort(alice.user_id, CURVE, random_id()), vote)
-    ended = Ended.from_bytes(asks[stage.me]("abort", end))
+    end = AbortEpoch(Abort(alice.user_id, CURVE, random_id()), vote)
+    ended = AbortEpochReply.from_bytes(asks[stage.me]("abort", end))
     return proven(ended.signature is not None, "the abort of an epoch yet to be made", "")
 
 

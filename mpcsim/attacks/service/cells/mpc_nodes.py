@@ -44,10 +44,16 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import CONFLICT, Refused
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    ShareInfo,
+    ShareInfoPage,
+)
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import End, Ended, Holding, Holdings, Standing
 from mpcsim.service.rpc.statements import (
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     SealKeyStatement,
@@ -184,12 +190,12 @@ def holdings_that_cannot_be(stage: Stage) -> Finding:
     then says otherwise. The user signs with the other node."""
     alice = stage.user()
     key = alice.generate()
-    honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
-    shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
+    honest = ShareInfoPage.of([ShareInfo("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
+    shown = [b"?", ShareInfoPage(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
     record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
-    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
-    claimed = Standing(held, None).to_bytes()
+    held = HeldShare(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
+    claimed = ActivationState(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
         try:
@@ -213,9 +219,9 @@ def late_vote(stage: Stage) -> Finding:
         if verb == "vote":
             raise Refused(CONFLICT, "not now")
         if verb == "abort":
-            end = End.from_bytes(body)
+            end = AbortEpoch.from_bytes(body)
             records.extend([end.vote] if end.vote else [])
-            return Ended(identity.sign(end.abort), None).to_bytes()
+            return AbortEpochReply(identity.sign(end.abort), None).to_bytes()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         return reply
 
@@ -227,9 +233,9 @@ def late_vote(stage: Stage) -> Finding:
     mine = identity.sign(Vote(theirs.record, head, 0))
     vote = SignedRecord(theirs.record, {stage.me: head}, {stage.me: mine}, {stage.me: 0})
     both = theirs.with_vote(vote)
-    held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
+    held = HeldShare(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
-    hostile.lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
+    hostile.lies = {"standing": ActivationState(held, None).to_bytes(), "activate": b""}
     said = ""
     try:
         alice.recover()

@@ -17,9 +17,9 @@ from __future__ import annotations
 from mpcsim.service.errors import (
     LinkFailed,
     Refused,
-    named_otherwise,
-    too_many_names,
-    undecided_yet,
+    first_call_undecided,
+    idempotency_key_reused,
+    too_many_idempotency_keys,
 )
 from mpcsim.service.gateway.registry import Attempt, NameUsed, Registry, TooManyAttempts
 from mpcsim.service.gateway.sessions.sessions import Sessions
@@ -59,7 +59,7 @@ class Attempts:
     def told_instead(self, attempt: Attempt | None, failure: LinkFailed) -> Refused:
         """What to answer when an MPC node cannot be asked which key is in force."""
         if attempt is not None and self._registry.attempted(attempt) is False:
-            return undecided_yet(failure)
+            return first_call_undecided(failure)
         return failure
 
     async def remember(self, attempt: Attempt | None, key_id: bytes) -> None:
@@ -78,4 +78,8 @@ class Attempts:
 
 
 def _refused(error: NameUsed | TooManyAttempts) -> Refused:
-    return named_otherwise() if isinstance(error, NameUsed) else too_many_names(error.wait_s)
+    return (
+        idempotency_key_reused()
+        if isinstance(error, NameUsed)
+        else too_many_idempotency_keys(error.wait_s)
+    )

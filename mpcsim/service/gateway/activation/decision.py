@@ -20,12 +20,18 @@ from dataclasses import dataclass, field
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, PartyId
-from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, unintelligible
+from mpcsim.service.errors import LinkFailed, NodeFailed, Refused, unintelligible_reply
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
-from mpcsim.service.rpc.statements import Abort, Held, RecordError, SignedRecord, signed_by
+from mpcsim.service.rpc.statements import Abort, HeldShare, RecordError, SignedRecord, is_signed_by
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class Request:
 class _Known:
     """What an MPC node has said."""
 
-    standing: Standing | None = None
+    standing: ActivationState | None = None
     votes: dict[bytes, SignedRecord] = field(default_factory=dict)
     """Its own, by epoch: each with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
@@ -54,14 +60,14 @@ class _Known:
     """Epochs that it has put in force when told to."""
 
     @property
-    def active(self) -> Held | None:
+    def active(self) -> HeldShare | None:
         return self.standing.active if self.standing else None
 
     @property
-    def voted(self) -> Held | None:
+    def voted(self) -> HeldShare | None:
         return self.standing.voted if self.standing else None
 
-    def shares(self) -> list[Held]:
+    def shares(self) -> list[HeldShare]:
         return [held for held in (self.active, self.voted) if held]
 
 
@@ -129,7 +135,9 @@ class Decision:
 
     def _looks(self) -> Iterator[Request]:
         for party in MPC_NODES:
-            yield Request(party, self._scope("standing"), Ask(self._user_id, self._curve))
+            yield Request(
+                party, self._scope("standing"), GetActivationState(self._user_id, self._curve)
+            )
 
     def _activations(self) -> Iterator[Request]:
         if self.record is None:
@@ -148,7 +156,7 @@ class Decision:
         for epoch in self._open():
             just_made = self._vote is not None and self._vote.key_id == epoch
             votes = [k.votes[epoch] for k in self._known.values() if epoch in k.votes]
-            body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
+            body = AbortEpoch(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
             for party, known in self._known.items():
                 if known.standing and (votes or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
@@ -156,7 +164,7 @@ class Decision:
     def _drops(self) -> Iterator[Request]:
         for by, signer in self._known.items():
             for epoch, signature in signer.aborts.items():
-                body = Drop(Abort(self._user_id, self._curve, epoch), signature)
+                body = DropShare(Abort(self._user_id, self._curve, epoch), signature)
                 for party, known in self._known.items():
                     if party != by and epoch in known.votes and known.standing is not None:
                         yield Request(party, self._scope("drop", epoch), body)
@@ -175,34 +183,34 @@ class Decision:
         party = request.party
         if isinstance(answer, Refused):
             self.failures.append(answer)
-            if isinstance(request.body, End) and not isinstance(answer, NodeFailed):
+            if isinstance(request.body, AbortEpoch) and not isinstance(answer, NodeFailed):
                 self._known[party].denied.add(request.body.abort.epoch)
             return
         try:
             self._take_in(request, self._known[party], answer)
         except InvalidEncoding:
-            self.failures.append(unintelligible(party))
+            self.failures.append(unintelligible_reply(party))
 
     def _take_in(self, request: Request, known: _Known, answer: bytes) -> None:
         party = request.party
         match request.body:
             case wire.Activate():
                 self._learn(SignedRecord.from_bytes(answer), party)
-            case Ask():
-                self.stands(party, Standing.from_bytes(answer))
-            case End(abort=abort):
-                ended = Ended.from_bytes(answer)
+            case GetActivationState():
+                self.stands(party, ActivationState.from_bytes(answer))
+            case AbortEpoch(abort=abort):
+                ended = AbortEpochReply.from_bytes(answer)
                 if ended.held is not None:
                     self._learn(ended.held.record, party)
                 identity = self._identities.get(party, b"")
-                genuine = ended.signature and signed_by(identity, abort, ended.signature)
+                genuine = ended.signature and is_signed_by(identity, abort, ended.signature)
                 # A node signs one of the two: whichever is known first.
                 if genuine and abort.epoch not in known.votes:
                     known.aborts[abort.epoch] = ended.signature or b""
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
-    def stands(self, party: PartyId, standing: Standing) -> None:
+    def stands(self, party: PartyId, standing: ActivationState) -> None:
         """What an MPC node says it holds; whoever only looks asks nothing else."""
         known = self._known[party]
         known.standing = standing

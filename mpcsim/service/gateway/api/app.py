@@ -39,7 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
-    too_many_at_once,
+    too_many_requests,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -52,19 +52,19 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSigningKey, bearer
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
-from mpcsim.service.web.entries import Book, note
 from mpcsim.service.web.http import (
     HANDLERS,
     App,
-    Incoming,
-    Outgoing,
+    RequestBody,
+    StreamedResponse,
     check_coding,
     media_type,
     read_body,
 )
-from mpcsim.service.web.idempotency import MEANT_BY, Name
+from mpcsim.service.web.idempotency import MEANT_BY, CallName
+from mpcsim.service.web.request_records import RequestRecorder, annotate_request
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserSlots
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     most_of_user: int = MOST_OF_USER,
-    book: Book | None = None,
+    book: RequestRecorder | None = None,
 ) -> App:
     """The application.
 
@@ -99,7 +99,7 @@ def create_app(
         extra_routes: further routes; called with what authenticates a request.
         most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
-    places = UserPlaces(min(most_of_user, gateway.most_of_user))
+    places = UserSlots(min(most_of_user, gateway.most_of_user))
     api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
@@ -149,7 +149,7 @@ class _Api:
     """The endpoints."""
 
     def __init__(
-        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserSlots
     ) -> None:
         self._gateway = gateway
         self._places = places
@@ -165,7 +165,7 @@ class _Api:
             TokenError: no token that counts here.
         """
         claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
-        note(user_id=claims.user_id)
+        annotate_request(user_id=claims.user_id)
         return claims
 
     def admit(self, request: Request) -> Claims:
@@ -201,7 +201,7 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
             raise Refused(CONFLICT, "username is taken") from None
-        note(user_id=user.user_id)
+        annotate_request(user_id=user.user_id)
         return JSONResponse(vars(user), 201)
 
     async def login(self, request: Request) -> Response:
@@ -216,7 +216,7 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
-        note(user_id=user.user_id)
+        annotate_request(user_id=user.user_id)
         token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.tidy()
         return JSONResponse(
@@ -339,22 +339,22 @@ class _Api:
                 user_id, proof = self._verifier.genuine(token).user_id, _proof(request)
                 await self._gateway.abandon(user_id, verb, body, proof)
             raise
-        note(claims.user_id)
+        annotate_request(claims.user_id)
         _check_binary(request)
         name = _name(request, verb) if verb in MEANT_BY else None
         guess = request.scope["query_string"] != wire.NO_GUESS
         asking = Asking(
             claims, gone=partial(_gone, request), name=name, guess=guess, proof=_proof(request)
         )
-        note(spans=asking.times.spans)
+        annotate_request(spans=asking.times.spans)
         try:
             with self._places.held(claims.user_id):
                 reply = await self._reply(verb, asking, request)
         except TooManyOfUser:
-            raise too_many_at_once() from None
+            raise too_many_requests() from None
         headers = {"Server-Timing": asking.times.header()}
         if isinstance(reply, Reply):
-            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
+            return StreamedResponse(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
@@ -363,7 +363,7 @@ class _Api:
         if not self._gateway.streams(verb):
             body = await read_body(request, wire.MAX_BODY_BYTES)
             return await self._gateway.handle(verb, asking, body)
-        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        incoming = RequestBody(request, wire.MAX_BODY_BYTES)
         try:
             return await self._gateway.stream(verb, asking, incoming)
         finally:
@@ -381,10 +381,10 @@ def _proof(request: Request) -> str | None:
     return request.headers.get(session_keys.HEADER)
 
 
-def _name(request: Request, verb: str) -> Name | None:
+def _name(request: Request, verb: str) -> CallName | None:
     """What the caller has named a call that makes a key."""
     try:
-        return Name.read(request.headers, verb)
+        return CallName.read(request.headers, verb)
     except UsageError as error:
         raise Refused(BAD_REQUEST, str(error)) from None
 

@@ -7,16 +7,21 @@ import logging
 from contextlib import aclosing
 from typing import Protocol
 
-from mpcsim.carrier import Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.errors import LinkFailed, Refused, failed, timed_out, unreachable
+from mpcsim.link_transport import Pieces
+from mpcsim.service.errors import LinkFailed, Refused, node_failed, node_timed_out, node_unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.refusals import from_json
-from mpcsim.service.web.entries import CURRENT, Book, Call
-from mpcsim.service.web.request_ids import current
+from mpcsim.service.rpc.error_encoding import from_json
+from mpcsim.service.web.request_ids import current_request_id
+from mpcsim.service.web.request_records import CURRENT, Call, RequestRecorder
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.transport import NotReached, StreamingTransport, TooLate, TransportFailed
+from mpcsim.service.web.transport import (
+    ConnectFailed,
+    ReplyTimeout,
+    StreamingTransport,
+    TransportFailed,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -71,13 +76,13 @@ class MpcNodePort(Protocol):
 class InProcess:
     """An MPC node in this process."""
 
-    def __init__(self, node: Handler, book: Book | None = None) -> None:
+    def __init__(self, node: Handler, book: RequestRecorder | None = None) -> None:
         """
         Args:
             book: where its requests are entered.
         """
         self.node = node
-        self._book = book or Book("")
+        self._book = book or RequestRecorder("")
 
     @property
     def me(self) -> PartyId:
@@ -93,7 +98,7 @@ class InProcess:
             return await self._handled(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
-        entry = self._book.open(current() or "", "POST", path)
+        entry = self._book.open(current_request_id() or "", "POST", path)
         before = CURRENT.set(entry)
         try:
             reply = await self._handled(verb, grant, body)
@@ -143,7 +148,7 @@ class OverHttp:
         except LinkFailed:
             raise
         except (Refused, InvalidEncoding):  # there is nothing to refuse
-            raise failed(self.me) from None
+            raise node_failed(self.me) from None
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
@@ -212,12 +217,12 @@ class OverHttp:
 
     def _gone(self, failure: TransportFailed) -> LinkFailed:
         match failure:
-            case NotReached():
-                return unreachable(self.me)
-            case TooLate():
-                return timed_out(self.me)
+            case ConnectFailed():
+                return node_unreachable(self.me)
+            case ReplyTimeout():
+                return node_timed_out(self.me)
             case _:
-                return failed(self.me)
+                return node_failed(self.me)
 
 
 def _token(grant: bytes) -> str:

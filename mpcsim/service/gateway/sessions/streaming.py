@@ -34,24 +34,24 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect
 
-from mpcsim.carrier import Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.link_transport import LinkTransport, Pieces
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    unintelligible,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, Asking, Session, Sessions
 from mpcsim.service.gateway.sessions.sieve import AnswerSieve, ExchangeSieve
 from mpcsim.service.gateway.sessions.waves import MAX_SAID, check_header
 from mpcsim.service.rpc.session_keys import is_proven
-from mpcsim.service.web.http import Incoming
+from mpcsim.service.web.http import RequestBody
 
 LOG = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Streaming:
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         aborted: Callable[[PartyId], Awaitable[None]],
         forwarding: str | None = None,
     ) -> None:
@@ -141,7 +141,7 @@ class Streaming:
             return False
         return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
 
-    async def exchange(self, asking: Asking, body: Incoming) -> Reply | None:
+    async def exchange(self, asking: Asking, body: RequestBody) -> Reply | None:
         """Carry a client's messages to its one MPC node, and back what that one says.
 
         Returns:
@@ -166,7 +166,7 @@ class Streaming:
             task.cancel()
             raise
 
-    async def _session(self, asking: Asking, body: Incoming) -> Session | None:
+    async def _session(self, asking: Asking, body: RequestBody) -> Session | None:
         """The session that a body is of, if it may go on while it comes."""
         try:
             while len(body.so_far) < _HEAD_BYTES:
@@ -180,7 +180,9 @@ class Streaming:
             return None  # as will be seen again
         return session if len(session.nodes) == 1 else None
 
-    async def _carry(self, asking: Asking, session: Session, body: Incoming, reply: Reply) -> bool:
+    async def _carry(
+        self, asking: Asking, session: Session, body: RequestBody, reply: Reply
+    ) -> bool:
         """What ``Waves.carry`` does; False: it is for that to do."""
         (party,) = session.nodes
         async with self._sessions.serving(session):
@@ -213,7 +215,7 @@ class Streaming:
             return True
 
     async def _through(
-        self, asking: Asking, session: Session, party: PartyId, body: Incoming, reply: Reply
+        self, asking: Asking, session: Session, party: PartyId, body: RequestBody, reply: Reply
     ) -> tuple[bool, bytes]:
         """Have the MPC node asked, and its answer given to the client but for its end.
 
@@ -263,7 +265,7 @@ class Streaming:
         try:
             await link.stream(scope, upward, body.size, asking.times, take)
         except NodeFailed as failed:
-            if owes(failed):
+            if may_owe_suspension(failed):
                 await self._aborted(party)
             raise
         last = kept + _said(party, lambda _: answer.finish(), b"")
@@ -275,7 +277,7 @@ class Streaming:
 
 
 async def _checked(
-    body: Incoming,
+    body: RequestBody,
     sieve: ExchangeSieve,
     patience_s: float,
     going_on: Callable[[], None],
@@ -323,4 +325,4 @@ def _said(party: PartyId, look: Callable[[bytes], bytes], piece: bytes) -> bytes
         return look(piece)
     except (InvalidEncoding, Refused) as error:
         LOG.error("the %s's answer: %s", ROLES[party], error)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from mpcsim.carrier import Carrier
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     BAD_REQUEST,
@@ -23,15 +23,15 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    timed_out,
-    unintelligible,
+    node_timed_out,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.links import Link, answered
 from mpcsim.service.gateway.sessions.sessions import Asking, Session, Sessions
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.threads import gather_all
 
 LOG = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Waves:
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         aborted: Callable[[PartyId], Awaitable[None]],
     ) -> None:
         """
@@ -125,14 +125,14 @@ class Waves:
             if not receivers:
                 break
             try:
-                answers = await all_of(
+                answers = await gather_all(
                     [
                         self._deliver(asking, session, party, boxes.get(party, []), opening)
                         for party in receivers
                     ]
                 )
             except NodeFailed as failed:
-                if not session.making and owes(failed):
+                if not session.making and may_owe_suspension(failed):
                     await self._aborted(failed.party)
                 raise
             under_way = []
@@ -141,7 +141,7 @@ class Waves:
                 said[party] += len(letters)
                 if said[party] > MAX_SAID:
                     LOG.error("the %s says more than any protocol has it say", ROLES[party])
-                    raise unintelligible(party)
+                    raise unintelligible_reply(party)
                 under_way += letters
                 if not session.making and any(e.kind == ABORT_KIND for e, _ in letters):
                     await self._aborted(party)
@@ -165,7 +165,7 @@ class Waves:
             async with asyncio.timeout(link.timeout_s):
                 messages = await self._carrier.apply_faults(box)
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         try:
             if opening is None:
                 request = wire.Exchange(session.session_id, messages)
@@ -192,7 +192,7 @@ def _said(session: Session, party: PartyId, messages: Sequence[bytes]) -> list[L
         return _addressed(session, party, messages)
     except Refused as refused:
         LOG.error("the %s's %s", ROLES[party], refused)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None
 
 
 def _addressed(session: Session, source: PartyId, messages: Sequence[bytes]) -> list[Letter]:

@@ -23,22 +23,28 @@ from mpcsim.service.errors import (
     NodeFailed,
     Refused,
     disagreement,
-    not_merged,
     store_failed,
+    store_not_merged,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.statements import (
     Abort,
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     RecordError,
     SignedRecord,
     Vote,
+    is_signed_by,
     shares_hash,
-    signed_by,
 )
 
 
@@ -121,12 +127,14 @@ class Voting:
             head = record.heads[self._other]
             self._store.activate(agreed.key_id, record.to_bytes(), head, session)
 
-    def standing(self, ask: Ask) -> Standing:
+    def standing(self, ask: GetActivationState) -> ActivationState:
         """What is in force, and what has been voted for."""
         at = ask.user_id, ask.curve_name
-        return Standing(self.held(self._store.active(*at)), self.held(self._store.voted(*at)))
+        return ActivationState(
+            self.held(self._store.active(*at)), self.held(self._store.voted(*at))
+        )
 
-    def abort(self, body: End) -> Ended:
+    def abort(self, body: AbortEpoch) -> AbortEpochReply:
         """Never vote for an epoch; or say that this node has.
 
         Raises:
@@ -142,9 +150,9 @@ class Voting:
                 voted_for=voted_for,
                 replaces=_replaced(body.vote),
             )
-        return Ended(None if found else self._identity.sign(abort), self.held(found))
+        return AbortEpochReply(None if found else self._identity.sign(abort), self.held(found))
 
-    def _voted_for(self, body: End) -> bool:
+    def _voted_for(self, body: AbortEpoch) -> bool:
         """Whether the other node's vote for what is to be aborted is shown."""
         if body.vote is None:
             return False
@@ -152,14 +160,14 @@ class Voting:
         shown = Abort(record.user_id, record.curve_name, record.epoch)
         return shown == body.abort and body.vote.voted(self._other, self._peer())
 
-    def drop(self, body: Drop) -> None:
+    def drop(self, body: DropShare) -> None:
         """Forget shares for which the other node has signed that it never votes.
 
         Raises:
             Refused: it has not signed that, or they are in force.
         """
         abort = body.abort
-        if not signed_by(self._peer(), abort, body.signature):
+        if not is_signed_by(self._peer(), abort, body.signature):
             raise Refused(BAD_REQUEST, f"the {ROLES[self._other]} has not signed this abort")
         with self._in_step():
             self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
@@ -172,7 +180,7 @@ class Voting:
         """
         return {self._me: self._identity.public, self._other: self._peer()}
 
-    def held(self, share: StoredShare | None) -> Held | None:
+    def held(self, share: StoredShare | None) -> HeldShare | None:
         """A share, without the share.
 
         Raises:
@@ -187,7 +195,7 @@ class Voting:
             record = None
         if record is None:
             raise self._damaged()
-        return Held(epoch, share.public_key, share.recoveries, record)
+        return HeldShare(epoch, share.public_key, share.recoveries, record)
 
     def _record(self, share: StoredShare) -> SignedRecord | None:
         """
@@ -219,7 +227,7 @@ class Voting:
                 "may have signed the contrary about these shares before: restore a newer backup, "
                 "or, with --other-restored-too, go on from what is here"
             )
-            raise not_merged(self._me, why) from None
+            raise store_not_merged(self._me, why) from None
         except OutOfStep as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.service.error_codes import Code
-from mpcsim.service.errors import CONFLICT, SIGNING, Refused, busy, no_such_session
+from mpcsim.service.errors import CONFLICT, SIGNING, Refused, key_busy, no_such_session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc.grants import Scope
 
@@ -106,7 +106,7 @@ class SessionTable:
             alone, key_id = purpose.alone, purpose.key_id
             if alone and key_id:
                 if (alone, key_id) in self._busy:
-                    raise busy(alone)
+                    raise key_busy(alone)
                 self._busy[alone, key_id] = party.session_id
             expires_at = self._clock() + lifetime_s
             session = Session(party.session_id, party, expires_at, purpose)

@@ -43,7 +43,7 @@ from mpcsim.service.mpc_node.store.signatures import (
     sign_once,
     signed_for,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED, ShareInfo
 from mpcsim.service.rpc.statements import LogHead
 from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed
 
@@ -86,14 +86,14 @@ class ShareStore:
         """Make the store part of a deployment."""
         self._database.join(deployment)
 
-    def holdings(self, after: str, limit: int) -> list[Holding]:
+    def holdings(self, after: str, limit: int) -> list[ShareInfo]:
         """Shares that are here, whatever their state, in the order of their key_ids.
 
         Args:
             after: the last key_id seen; empty to begin with.
         """
         return [
-            Holding(*row)
+            ShareInfo(*row)
             for row in self._database.rows(
                 "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
                 " WHERE key_id > ? ORDER BY key_id LIMIT ?",

@@ -61,7 +61,7 @@ THREADS: Final = 32
 RETRY_AFTER_S: Final = 1
 
 
-class UserPlaces:
+class UserQueues:
     """Places of each user's requests, so that no user holds up the others. For one event loop."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def routes(answer: Answer, authorize: Authorize) -> list[Route]:
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
     """
-    places, threads = UserPlaces(), ThreadPoolExecutor(THREADS, "smart accounts")
+    places, threads = UserQueues(), ThreadPoolExecutor(THREADS, "smart accounts")
     return [_route(endpoint, answer, authorize, places, threads) for endpoint in Endpoint]
 
 
@@ -105,7 +105,7 @@ def _route(
     endpoint: Endpoint,
     answer: Answer,
     authorize: Authorize,
-    places: UserPlaces,
+    places: UserQueues,
     threads: ThreadPoolExecutor,
 ) -> Route:
     async def handle(request: Request) -> Response:

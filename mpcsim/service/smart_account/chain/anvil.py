@@ -29,7 +29,7 @@ import httpx
 from eth_typing import ChecksumAddress
 
 from mpcsim.errors import UsageError
-from mpcsim.service.process.lifetime import program_ending_with_its_starter
+from mpcsim.service.process.process_lifetime import program_ending_with_parent
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
@@ -138,7 +138,7 @@ class AnvilChain(JsonRpcChain):
 
     def _started(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            program_ending_with_its_starter(self._command, NICE, MEMORY_BYTES),
+            program_ending_with_parent(self._command, NICE, MEMORY_BYTES),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -331,7 +331,7 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
     raise RequestRefused(ask.endpoint, text, response.status_code)
 
 
-class _Begins:
+class _FlowFactory:
     """What both clients know: the chain their operations are for."""
 
     def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
@@ -365,7 +365,7 @@ class _Begins:
         )
 
 
-class SmartAccountClient(_Begins):
+class SmartAccountClient(_FlowFactory):
     """Drives flows, blocking."""
 
     def __init__(
@@ -412,7 +412,7 @@ class SmartAccountClient(_Begins):
         return flow.receipt
 
 
-class AsyncSmartAccountClient(_Begins):
+class AsyncSmartAccountClient(_FlowFactory):
     """Drives flows with awaits; the signer may be awaitable too."""
 
     def __init__(

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.rpc import pins
-from mpcsim.service.rpc.statements import vouched
+from mpcsim.service.rpc import pinned_identities
+from mpcsim.service.rpc.statements import is_hello_authentic
 from mpcsim.service.rpc.wire import Hello
 from node.errors import UntrustedNode
 from node.process.logs import logger
 
 
-class Trust:
+class PinnedIdentities:
     """Identities of the MPC nodes, as far as they are known."""
 
     def __init__(self, identities: Mapping[PartyId, bytes] | None) -> None:
@@ -31,7 +31,7 @@ class Trust:
             UntrustedNode: one of them is another one, or shows a seal key that is not its own.
         """
         for party, hello in hellos.items():
-            if not vouched(hello):
+            if not is_hello_authentic(hello):
                 raise UntrustedNode(
                     f"The {ROLES[party]}'s seal key does not bear its identity's signature"
                 )
@@ -40,7 +40,7 @@ class Trust:
             self._identities = shown
             logger.info(
                 "the MPC nodes' identities are taken from the gateway; to take no others, set "
-                f"{pins.VARIABLE}={pins.text(shown)}"
+                f"{pinned_identities.VARIABLE}={pinned_identities.format_identities(shown)}"
             )
         for party, identity in self._identities.items():
             if shown[party] != identity:
@@ -48,7 +48,7 @@ class Trust:
 
     def _another(self, role: str) -> str:
         if self._given:
-            return f"The {role} has another identity than {pins.VARIABLE} says"
+            return f"The {role} has another identity than {pinned_identities.VARIABLE} says"
         return (
             f"The {role} has another identity than when this node first met it; if it is to be "
             "trusted, restart the node"

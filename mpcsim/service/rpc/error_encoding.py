@@ -7,9 +7,9 @@ from typing import Any
 from mpcsim import strict_json
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import PartyId
-from mpcsim.service.error_codes import told
-from mpcsim.service.errors import NodeFailed, Refused, Unmerged, failed, no_answer
-from mpcsim.service.rpc.grants import AnotherBoot, GrantRefused
+from mpcsim.service.error_codes import parse_code
+from mpcsim.service.errors import NodeFailed, Refused, Unmerged, node_failed, unexpected_status
+from mpcsim.service.rpc.grants import GrantRefused, StaleGrant
 
 
 def to_json(refused: Refused, me: PartyId) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def to_json(refused: Refused, me: PartyId) -> dict[str, Any]:
     """
     said: dict[str, Any] = {"error": str(refused), "party": me, "code": refused.code.value}
     match refused:
-        case AnotherBoot():
+        case StaleGrant():
             said["kind"] = "boot"
         case GrantRefused():
             said["kind"] = "grant"
@@ -39,20 +39,20 @@ def from_json(status: int, body: bytes, party: PartyId) -> Refused:
             why, what it did is not known.
     """
     if 200 <= status < 300:
-        return no_answer(party, status)
+        return unexpected_status(party, status)
     try:
         said = strict_json.parse(body)
     except InvalidEncoding:
         said = None
     if not isinstance(said, dict) or said.get("party") != party:
-        return failed(party)
+        return node_failed(party)
     text, after = said.get("error"), said.get("retry_after_s")
     if not isinstance(text, str) or not (after is None or isinstance(after, int)):
-        return failed(party)
-    code = told(said.get("code"), status)
+        return node_failed(party)
+    code = parse_code(said.get("code"), status)
     match said.get("kind"):
         case "boot":
-            return AnotherBoot(text)
+            return StaleGrant(text)
         case "grant":
             return GrantRefused(text)
         case "unmerged":

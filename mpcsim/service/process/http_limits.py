@@ -31,9 +31,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from mpcsim.errors import UsageError
-from mpcsim.service.error_codes import Code, of_framework
+from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
-from mpcsim.service.process.settings import seconds, setting, whole
+from mpcsim.service.process.settings import seconds, setting, whole_number
 
 LOG = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _CONTENT_LENGTH: Final = re.compile(
 _HOST: Final = re.compile(rb"(\[[0-9A-Za-z:._~%-]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]*)(:[0-9]*)?")
 """A field's value: a host, of which nothing may be left, and a port (RFC 9110, 7.2)."""
 INVALID_HOST: Final = "Invalid Host: there must be one, and a host's name (RFC 9112, 3.2)"
-BROKEN: Final = {
+PROTOCOL_ERRORS: Final = {
     HTTPStatus.BAD_REQUEST: "The request is not as HTTP/1.1 has it (RFC 9112)",
     HTTPStatus.NOT_IMPLEMENTED: "The only transfer encoding is chunked",
     HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "The versions of HTTP are 1.0 and 1.1",
@@ -75,7 +75,7 @@ class ConnectionLimits:
     connections: int = setting(
         1000,
         "MAX_CONNECTIONS",
-        whole(1, 100_000, "a number of connections"),
+        whole_number(1, 100_000, "a number of connections"),
         "Connections at a time, of each process. One more displaces one that keeps waiting for "
         "its client; if none does, it is answered 503. So is a user's call at the node for whom a "
         "quarter of them is busy already; the gateway's answer is 429.",
@@ -83,7 +83,7 @@ class ConnectionLimits:
     header_bytes: int = setting(
         32 * 1024,
         "MAX_HEADER_BYTES",
-        whole(1024, 1 << 20, "a number of bytes"),
+        whole_number(1024, 1 << 20, "a number of bytes"),
         "All header fields of a request together; beyond that the answer is 431.",
     )
     header_s: float = setting(
@@ -107,14 +107,14 @@ class ConnectionLimits:
     )
 
 
-class _NotPerRequest(logging.Filter):
+class _NoInvalidRequestLines(logging.Filter):
     """Keeps uvicorn's line about each malformed request out of the log: strangers could fill it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.msg != "Invalid HTTP request received."
 
 
-NOT_PER_REQUEST: Final = _NotPerRequest()
+NOT_PER_REQUEST: Final = _NoInvalidRequestLines()
 
 
 class Limit(Enum):
@@ -130,7 +130,7 @@ class Limit(Enum):
     IDLE = "idle"
 
 
-class Waiting:
+class WaitQueue:
     """Connections that wait for the same thing, the longest waiting first."""
 
     def __init__(self, patience_s: float | None) -> None:
@@ -176,11 +176,11 @@ class Connections:
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self.open: Collection[object] = ()
-        self.headers = Waiting(limits.header_s)
-        self.transfers = Waiting(limits.body_s)
+        self.headers = WaitQueue(limits.header_s)
+        self.transfers = WaitQueue(limits.body_s)
         """A body is not here whole, or an answer is not taken."""
-        self.idle = Waiting(None)
-        self.pipelining = Waiting(None)
+        self.idle = WaitQueue(None)
+        self.pipelining = WaitQueue(None)
         """Several requests are here; they need not leave a place between two of them."""
         self._line: deque[HttpConnection] = deque()
         """Connections with something to handle, in the order in which that came."""
@@ -398,7 +398,7 @@ class HttpConnection(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._among = among
         self.conn: BoundedParser = BoundedParser(among.limits.header_bytes)
-        self._queue: Waiting | None = None
+        self._queue: WaitQueue | None = None
         self._is_refused = False
         self._is_behind = False
         """More of what has come is handled when its turn comes; nothing is read till then."""
@@ -505,7 +505,7 @@ class HttpConnection(H11Protocol):
             msg = f"The header has more than {self._among.limits.header_bytes} bytes"
         else:
             self._among.note(Limit.BROKEN, self)
-            msg = INVALID_HOST if self.conn.has_invalid_host else BROKEN.get(status, msg)
+            msg = INVALID_HOST if self.conn.has_invalid_host else PROTOCOL_ERRORS.get(status, msg)
         self._refuse(status, msg)
 
     # ------------------------------------------------------------------ the queues'
@@ -583,7 +583,7 @@ class HttpConnection(H11Protocol):
         body = json.dumps({"error": message}).encode()
         # The server is at its limit of connections, not out of reach.
         full = status is HTTPStatus.SERVICE_UNAVAILABLE
-        code = Code.BUSY if full else of_framework(status)
+        code = Code.BUSY if full else code_of_framework_status(status)
         headers = code.headers() | {HEADER: (request_id or new_request_id()).decode()}
         fields = "".join(f"{name.lower()}: {value}\r\n" for name, value in headers.items())
         self.transport.write(
@@ -593,7 +593,7 @@ class HttpConnection(H11Protocol):
         )
 
 
-def options(limits: ConnectionLimits) -> Mapping[str, Any]:
+def uvicorn_options(limits: ConnectionLimits) -> Mapping[str, Any]:
     """uvicorn's, of both servers."""
     logging.getLogger("uvicorn.error").addFilter(NOT_PER_REQUEST)
     return {
@@ -608,7 +608,7 @@ def options(limits: ConnectionLimits) -> Mapping[str, Any]:
     }
 
 
-def affordable(limits: ConnectionLimits) -> ConnectionLimits:
+def fit_open_files(limits: ConnectionLimits) -> ConnectionLimits:
     """The limits, with no more connections than this process may have open files.
 
     Raises the process's own limit as far as the operating system lets it.

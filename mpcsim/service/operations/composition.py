@@ -31,24 +31,30 @@ from mpcsim.service.gateway.sessions.waves import Waves
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.operations.data_folder import LinkSecret, claimed, prepare, ring, store_file
-from mpcsim.service.operations.deployment import belong
+from mpcsim.service.operations.data_folder import (
+    LinkSecret,
+    claim_folder,
+    prepare,
+    read_keyring,
+    store_file,
+)
+from mpcsim.service.operations.deployment import check_same_deployment
 from mpcsim.service.operations.options import DEFAULTS, GatewayOptions
-from mpcsim.service.operations.transit import Transit
+from mpcsim.service.operations.request_forwarding import RequestForwarding
 from mpcsim.service.rpc.grants import GrantIssuer, Keyring
 from mpcsim.service.storage.database import IN_MEMORY, REGISTRY, StoreFailed
-from mpcsim.service.storage.sweeping import sweeping
-from mpcsim.service.web.entries import Book
+from mpcsim.service.storage.expiry import periodic_expiry
 from mpcsim.service.web.http import App
+from mpcsim.service.web.request_records import RequestRecorder
 from mpcsim.service.web.transport import HttpTransport, Limits
 from mpcsim.sim.simulated_network import SimulatedNetwork
 
 if TYPE_CHECKING:
-    from mpcsim.service.metrics.exposition import Seen
+    from mpcsim.service.metrics.exposition import MetricsSource
 
 
 @dataclass
-class OpenGateway:
+class RunningGateway:
     """A gateway that answers, and what an experiment may want to reach into."""
 
     app: App
@@ -82,13 +88,13 @@ class OpenGateway:
         user = registry.user_by_name(username) or registry.sign_up(username)
         return self.issuer.access(user.user_id, user.username, lifetime_s or self.token_lifetime_s)
 
-    def seen(self) -> Seen:
+    def seen(self) -> MetricsSource:
         """What can be seen of it, if it is called before it serves."""
         # Imported here: most are never looked at.
-        from mpcsim.service.operations.metrics import of_gateway
+        from mpcsim.service.operations.metrics import gateway_metrics_source
 
         here = [link.node for link in self.links.values() if isinstance(link.port, InProcess)]
-        return of_gateway(self.app, self.gateway, here)
+        return gateway_metrics_source(self.app, self.gateway, here)
 
     def close(self) -> None:
         """Close the stores."""
@@ -97,7 +103,7 @@ class OpenGateway:
 
 def open_gateway(
     folder: Path | str | None = None, options: GatewayOptions = DEFAULTS
-) -> OpenGateway:
+) -> RunningGateway:
     """A gateway with the operator's and the institution's MPC nodes.
 
     Args:
@@ -110,33 +116,35 @@ def open_gateway(
             else or damaged, or the files are of different deployments (``fitting``).
     """
     rng, now = options.rng or SystemRng(), options.now
-    with _saying_what_failed(), ExitStack() as opened:
+    with _store_errors_as_usage_errors(), ExitStack() as opened:
         data = None if folder is None else Path(folder)
         if data is not None and options.mpc_nodes is None:
-            prepare(data, _part(rng, "links"))
-        registry = Registry(_place(opened, data, REGISTRY), rng=_part(rng, "gateway"), now=now)
+            prepare(data, _service_rng(rng, "links"))
+        registry = Registry(
+            _claim_store(opened, data, REGISTRY), rng=_service_rng(rng, "gateway"), now=now
+        )
         opened.callback(registry.close)
         if data is None:
-            fresh = {p: LinkSecret.fresh(_part(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
+            fresh = {p: LinkSecret.fresh(_service_rng(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
             rings = {party: Keyring(secret.keys) for party, secret in fresh.items()}
         else:
             rings = {}
             for party in MPC_NODES:
-                deployment, rings[party] = ring(data, REGISTRY, party)
-                belong(registry, REGISTRY, deployment)
+                deployment, rings[party] = read_keyring(data, REGISTRY, party)
+                check_same_deployment(registry, REGISTRY, deployment)
         simulated = SimulatedNetwork(options.network, options.faults, options.seed)
         carrier = options.carrier or simulated
         links: dict[PartyId, Link] = {}
         for party, own in rings.items():
             port: MpcNodePort
             if options.mpc_nodes is None:
-                node_options = replace(options, rng=_part(rng, ROLES[party]))
-                end = (None, own) if data is None else ring(data, ROLES[party], party)
-                mpc_node = _mpc_node(opened, data, party, end, node_options)
-                port = InProcess(mpc_node, _book(ROLES[party], options))
+                node_options = replace(options, rng=_service_rng(rng, ROLES[party]))
+                end = (None, own) if data is None else read_keyring(data, ROLES[party], party)
+                mpc_node = _build_mpc_node(opened, data, party, end, node_options)
+                port = InProcess(mpc_node, _recorder(ROLES[party], options))
             else:
-                port = distant(party, options.mpc_nodes[party], options.link_timeout_s)
-            grants = GrantIssuer(party, own, _part(rng, f"{ROLES[party]} grants"), now)
+                port = mpc_node_at(party, options.mpc_nodes[party], options.link_timeout_s)
+            grants = GrantIssuer(party, own, _service_rng(rng, f"{ROLES[party]} grants"), now)
             links[party] = Link(
                 port, grants, carrier, timer=options.timer, timeout_s=options.link_timeout_s
             )
@@ -155,7 +163,7 @@ def open_gateway(
         attestations = Attestations(links, options.clock)
         meeting = Meeting(links, activation, attestations, options.clock)
         if options.mpc_nodes is None:
-            _at_once(meeting.hold())
+            _run_to_completion(meeting.hold())
         waves = Waves(sessions, links, carrier, attestations.aborted)
         suspensions = Suspensions(registry, links, sessions)
         parts = GatewayParts(
@@ -177,9 +185,11 @@ def open_gateway(
         registry.tokens_may_live(options.token_lifetime_s)
         registry.forget_signing_keys()
         if data is not None:
-            opened.enter_context(sweeping(REGISTRY, registry.sweep))
+            opened.enter_context(periodic_expiry(REGISTRY, registry.sweep))
         keys = TokenKeys(registry, "gateway", now)
-        accounts = SmartAccounts(options.smart_accounts or embedded(_part(rng, "chain"), now))
+        accounts = SmartAccounts(
+            options.smart_accounts or embedded(_service_rng(rng, "chain"), now)
+        )
         opened.callback(accounts.close)
         app = create_app(
             gateway,
@@ -187,10 +197,10 @@ def open_gateway(
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
             most_of_user=options.most_of_user,
-            book=_book(REGISTRY, options),
+            book=_recorder(REGISTRY, options),
         )
-        app.add_middleware(Transit, carrier=carrier)
-        return OpenGateway(
+        app.add_middleware(RequestForwarding, carrier=carrier)
+        return RunningGateway(
             app,
             gateway,
             keys,
@@ -203,19 +213,19 @@ def open_gateway(
 
 
 @dataclass
-class OpenMpcNode:
+class RunningMpcNode:
     """An MPC node that answers, in a process of its own."""
 
     app: App
     node: MpcNode
     _opened: ExitStack = field(repr=False)
 
-    def seen(self) -> Seen:
+    def seen(self) -> MetricsSource:
         """What can be seen of it, if it is called before it serves."""
         # Imported here: most are never looked at.
-        from mpcsim.service.operations.metrics import of_mpc_node
+        from mpcsim.service.operations.metrics import mpc_node_metrics_source
 
-        return of_mpc_node(self.app, self.node)
+        return mpc_node_metrics_source(self.app, self.node)
 
     def close(self) -> None:
         """Close its store."""
@@ -224,7 +234,7 @@ class OpenMpcNode:
 
 def open_mpc_node(
     folder: Path | str, party: PartyId, options: GatewayOptions = DEFAULTS
-) -> OpenMpcNode:
+) -> RunningMpcNode:
     """The operator's or the institution's MPC node alone; its gateway is in another process.
 
     Args:
@@ -236,13 +246,15 @@ def open_mpc_node(
         UsageError: there is no link, or as for ``open_gateway``.
     """
     data = Path(folder)
-    with _saying_what_failed(), ExitStack() as opened:
-        node = _mpc_node(opened, data, party, ring(data, ROLES[party], party), options)
-        app = create_mpc_node_app(node, _book(ROLES[party], options))
-        return OpenMpcNode(app, node, opened.pop_all())
+    with _store_errors_as_usage_errors(), ExitStack() as opened:
+        node = _build_mpc_node(
+            opened, data, party, read_keyring(data, ROLES[party], party), options
+        )
+        app = create_mpc_node_app(node, _recorder(ROLES[party], options))
+        return RunningMpcNode(app, node, opened.pop_all())
 
 
-def _mpc_node(
+def _build_mpc_node(
     opened: ExitStack,
     data: Path | None,
     party: PartyId,
@@ -255,10 +267,10 @@ def _mpc_node(
         link: the deployment, if it has files, and the keys at this end.
     """
     deployment, keys = link
-    store = ShareStore(_place(opened, data, ROLES[party]), options.now)
+    store = ShareStore(_claim_store(opened, data, ROLES[party]), options.now)
     opened.callback(store.close)
     if deployment is not None:
-        belong(store, ROLES[party], deployment)
+        check_same_deployment(store, ROLES[party], deployment)
     node = MpcNode(
         party,
         store,
@@ -271,16 +283,18 @@ def _mpc_node(
         making_s=options.making_s,
     )
     if data is not None:
-        opened.enter_context(sweeping(ROLES[party], node.sweep))
+        opened.enter_context(periodic_expiry(ROLES[party], node.sweep))
     return node
 
 
-def _book(role: str, options: GatewayOptions) -> Book:
+def _recorder(role: str, options: GatewayOptions) -> RequestRecorder:
     """Where a service's requests are entered."""
-    return Book(role, options.log, clock=options.timer, now=options.log_now or options.now)
+    return RequestRecorder(
+        role, options.log, clock=options.timer, now=options.log_now or options.now
+    )
 
 
-def distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:
+def mpc_node_at(party: PartyId, address: str, timeout_s: float) -> OverHttp:
     """An MPC node at an address.
 
     Raises:
@@ -293,28 +307,28 @@ def distant(party: PartyId, address: str, timeout_s: float) -> OverHttp:
         raise UsageError(f"{address!r}, where the {ROLES[party]} is to be: {error}") from None
 
 
-def _at_once(work: Coroutine[Any, Any, None]) -> None:
+def _run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """Do work that needs an event loop before this returns; the caller may be in one itself."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work).result()
 
 
-def _place(opened: ExitStack, data: Path | None, role: str) -> Path | str:
+def _claim_store(opened: ExitStack, data: Path | None, role: str) -> Path | str:
     """Where a service's store is, which nobody else uses from now on."""
     if data is None:
         return IN_MEMORY
-    opened.enter_context(claimed(data / role))
+    opened.enter_context(claim_folder(data / role))
     return store_file(data, role)
 
 
 @contextmanager
-def _saying_what_failed() -> Iterator[None]:
+def _store_errors_as_usage_errors() -> Iterator[None]:
     try:
         yield
     except StoreFailed as error:
         raise UsageError(str(error)) from error
 
 
-def _part(rng: Rng, label: str) -> Rng:
+def _service_rng(rng: Rng, label: str) -> Rng:
     """A service's own randomness, so that what others draw at the same time does not change it."""
     return rng.fork(label) if isinstance(rng, Drbg) else rng

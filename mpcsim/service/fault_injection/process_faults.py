@@ -2,7 +2,7 @@
 
 The process that started this one holds the other end of its standard input, a socket, and says
 what to switch (``conditions``); nobody else can. When that end is closed, this process ends, as
-``mpcsim.service.process.lifetime`` has it.
+``mpcsim.service.process.process_lifetime`` has it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mpcsim.errors import UsageError
+from mpcsim.service.fault_injection.commands import ENDPOINTS
 from mpcsim.service.fault_injection.conditions import AS_STARTED, Conditions
-from mpcsim.service.fault_injection.table import ENDPOINTS
-from mpcsim.service.process.lifetime import end_after
+from mpcsim.service.process.process_lifetime import terminate_after
 
 LOG = logging.getLogger(__name__)
 
@@ -35,12 +35,12 @@ _AGO_S: Final[ContextVar[float]] = ContextVar("_AGO_S", default=0.0)
 """How long ago it is, for the present request."""
 _NAMES: Final = {(method, path): name for name, (method, path, _) in ENDPOINTS.items()}
 
-Answers = Callable[[Scope, str, str], ASGIApp]
+FailureResponder = Callable[[Scope, str, str], ASGIApp]
 """From a request, the name of its endpoint and what it is to be answered: who answers it."""
 
 
 @dataclass
-class Order:
+class EndpointFailure:
     """What calls of an endpoint are to come to."""
 
     answer: str
@@ -53,7 +53,7 @@ class Order:
     """Nothing need hang any more."""
 
 
-class Child:
+class ProcessFaults:
     """What is switched on in this process."""
 
     def __init__(self, line: socket.socket | None = None) -> None:
@@ -64,10 +64,10 @@ class Child:
         """
         self._line = (line or socket.socket(fileno=0)).makefile("rwb")
         self.conditions = AS_STARTED
-        self.orders: dict[str, Order] = {}
+        self.orders: dict[str, EndpointFailure] = {}
         self.expiring = 0
         """Tokens that are to have expired when they are issued."""
-        self.network: Callable[[str | None], Callable[[], None]] = lambda scenario: _nothing
+        self.network: Callable[[str | None], Callable[[], None]] = lambda scenario: _no_change
         """From the text of a scenario, or None for what it was started with, to what puts its
         network in force; raises ``UsageError``."""
         self.changed = asyncio.Event()
@@ -124,7 +124,7 @@ class Child:
     def _set(self, **told: Any) -> None:
         new, old = Conditions(**told), self.conditions
         # What takes time does not keep the event loop.
-        change = _nothing if new.scenario == old.scenario else self.network(new.scenario)
+        change = _no_change if new.scenario == old.scenario else self.network(new.scenario)
 
         def put() -> None:
             change()
@@ -134,14 +134,14 @@ class Child:
 
         self._at_once(put)
         if new != old:
-            LOG.warning("control: %s", _shown(new))
+            LOG.warning("control: %s", _describe(new))
 
     def _fail(self, endpoint: str, answer: str, times: int, done: bool) -> None:
         def put() -> None:
             if (before := self.orders.pop(endpoint, None)) is not None:
                 before.over.set()
             if times:
-                self.orders[endpoint] = Order(answer, times, done)
+                self.orders[endpoint] = EndpointFailure(answer, times, done)
 
         self._at_once(put)
         LOG.warning("control: %s fails from now on: %s, %d times", endpoint, answer, times)
@@ -169,7 +169,7 @@ class Child:
 
     # ------------------------------------------------------------------ of one request
 
-    def order(self, scope: Scope) -> tuple[str, Order] | None:
+    def order(self, scope: Scope) -> tuple[str, EndpointFailure] | None:
         """What a call is to come to, with the name of its endpoint; used up by this."""
         name = _NAMES.get((scope["method"], scope["path"]), "")
         if (order := self.orders.get(name)) is None or not order.left:
@@ -179,25 +179,27 @@ class Child:
         return name, order
 
 
-def begin() -> Child:
+def accept_faults() -> ProcessFaults:
     """This process takes switches from now on, and ends with the line that they come over.
 
     Raises:
         SystemExit: there is no such line.
     """
     try:
-        child = Child()
+        child = ProcessFaults()
     except OSError:
         sys.exit("standard input is no line to switch this process over: mpcsim serve --control")
-    end_after(child.listen)
+    terminate_after(child.listen)
     return child
 
 
-class Interference:
+class FaultMiddleware:
     """ASGI middleware: what is switched on happens to requests and answers, around the
     application."""
 
-    def __init__(self, app: ASGIApp, child: Child, answers: Answers | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, child: ProcessFaults, answers: FailureResponder | None = None
+    ) -> None:
         """
         Args:
             answers: for what is to fail; None: nothing here can be told to.
@@ -230,22 +232,22 @@ class Interference:
             await send(message)
 
         if child.conditions.cut or (order is not None and hangs and not order.done):
-            arriving = await _once(through(), receive)
+            arriving = await _receive_after(through(), receive)
             if arriving is None:
                 return  # whoever asked has gone
             receive = arriving
         app = self._app
         if order is not None and not hangs and self._answers is not None:
             if order.done:
-                await app(scope, receive, _lost)
+                await app(scope, receive, _discard)
             app = self._answers(scope, name, order.answer)
         await app(scope, receive, answering)
 
 
-class Expiry:
+class TokenExpiry:
     """ASGI middleware of the gateway: tokens that are to have expired are issued long ago."""
 
-    def __init__(self, app: ASGIApp, child: Child, lifetime_s: float) -> None:
+    def __init__(self, app: ASGIApp, child: ProcessFaults, lifetime_s: float) -> None:
         """
         Args:
             lifetime_s: of tokens.
@@ -273,11 +275,11 @@ class Expiry:
             _AGO_S.reset(ago)
 
 
-async def _lost(message: Message) -> None:
+async def _discard(message: Message) -> None:
     """Takes an answer that nobody gets."""
 
 
-async def _once(event: Awaitable[None], receive: Receive) -> Receive | None:
+async def _receive_after(event: Awaitable[None], receive: Receive) -> Receive | None:
     """Wait for an event; then what hands on all that has come meanwhile. None: whoever sent it has
     gone."""
     came: list[Message] = []
@@ -303,11 +305,11 @@ async def _once(event: Awaitable[None], receive: Receive) -> Receive | None:
     return arriving
 
 
-def _nothing() -> None:
+def _no_change() -> None:
     """Changes nothing."""
 
 
-def _shown(conditions: Conditions) -> str:
+def _describe(conditions: Conditions) -> str:
     said = []
     if conditions.ahead_s:
         said.append(f"the clock is {conditions.ahead_s:g} s ahead")

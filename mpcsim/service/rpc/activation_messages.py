@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Annotated, Final, NamedTuple
 
 from mpcsim.crypto.encoding import U32, Bytes, Fixed, Nested, Optional, Seq, Text, wire
-from mpcsim.service.rpc.statements import Abort, Held, SignedRecord
+from mpcsim.service.rpc.statements import Abort, HeldShare, SignedRecord
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES, Body
 
 PREPARED: Final = "prepared"
@@ -22,7 +22,7 @@ PAGE: Final = 500
 """Most shares in a reply to ``holdings``."""
 
 
-class Holding(NamedTuple):
+class ShareInfo(NamedTuple):
     """That a share is there, without the share."""
 
     key_id: str
@@ -34,7 +34,7 @@ class Holding(NamedTuple):
 
 
 @wire
-class Ask(Body):
+class GetActivationState(Body):
     """``standing``: of a user's key on a curve."""
 
     user_id: Annotated[str, Text(64)]
@@ -42,15 +42,15 @@ class Ask(Body):
 
 
 @wire
-class Standing(Body):
+class ActivationState(Body):
     """Reply to ``standing``."""
 
-    active: Annotated[Held | None, Optional(Nested(Held))]
-    voted: Annotated[Held | None, Optional(Nested(Held))]
+    active: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
+    voted: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
 
 
 @wire
-class End(Body):
+class AbortEpoch(Body):
     """``abort``: never vote for an epoch."""
 
     abort: Annotated[Abort, Nested(Abort)]
@@ -60,17 +60,17 @@ class End(Body):
 
 
 @wire
-class Ended(Body):
+class AbortEpochReply(Body):
     """Reply to ``abort``: either of these."""
 
     signature: Annotated[bytes | None, Optional(Fixed(SIGNATURE_BYTES))]
     """Under the abort."""
-    held: Annotated[Held | None, Optional(Nested(Held))]
+    held: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
     """The share that this node has voted for."""
 
 
 @wire
-class Drop(Body):
+class DropShare(Body):
     """``drop``: the other MPC node never votes for these shares."""
 
     abort: Annotated[Abort, Nested(Abort)]
@@ -78,7 +78,7 @@ class Drop(Body):
 
 
 @wire
-class ListHoldings(Body):
+class ListShares(Body):
     """``holdings``: what shares there are, a page at a time."""
 
     after: Annotated[str, Text(64)]
@@ -96,19 +96,19 @@ class _Row(Body):
 
 
 @wire
-class Holdings(Body):
+class ShareInfoPage(Body):
     """Reply to ``holdings``, in the order of key_ids; the last page is not full."""
 
     rows: Annotated[tuple[_Row, ...], Seq(Nested(_Row), PAGE)]
 
     @classmethod
-    def of(cls, page: list[Holding]) -> Holdings:
+    def of(cls, page: list[ShareInfo]) -> ShareInfoPage:
         """A page."""
         return cls(tuple(_Row(*holding) for holding in page))
 
-    def holdings(self) -> list[Holding]:
+    def holdings(self) -> list[ShareInfo]:
         """What is on the page."""
         return [
-            Holding(row.key_id, row.user_id, row.curve, row.public_key, row.state, row.recoveries)
+            ShareInfo(row.key_id, row.user_id, row.curve, row.public_key, row.state, row.recoveries)
             for row in self.rows
         ]

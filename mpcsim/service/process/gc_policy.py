@@ -10,7 +10,7 @@ NEW_OBJECTS: Final = 10_000
 find; with its default, 700, looking takes 3 % of what an Ed25519 signature costs."""
 
 
-def collect_seldom() -> None:
+def reduce_collections() -> None:
     """To be called before the first request: what is there by now is never looked at again."""
     gc.collect()
     gc.freeze()

@@ -20,22 +20,22 @@ SLACK_S: Final = 0.0005
 
 
 @dataclass
-class Asked:
+class CallSpan:
     """A call, with what it led to."""
 
     call: Call
-    step: Step | None = None
+    step: RequestSpan | None = None
     """None: nothing is known of it where it went to."""
 
 
 @dataclass
-class Step:
+class RequestSpan:
     """A request in a story. Milliseconds from the story's beginning."""
 
     request: Request
     began_ms: float = 0.0
-    calls: list[Asked] = field(default_factory=list)
-    others: list[Step] = field(default_factory=list)
+    calls: list[CallSpan] = field(default_factory=list)
+    others: list[RequestSpan] = field(default_factory=list)
     """Requests that happened meanwhile, and of which no call is known."""
     lines: list[tuple[float, Line]] = field(default_factory=list)
     """What else was logged, and when."""
@@ -53,11 +53,11 @@ class Step:
         ]
 
     @property
-    def below(self) -> list[Step]:
+    def below(self) -> list[RequestSpan]:
         """The requests that this one led to."""
         return [asked.step for asked in self.calls if asked.step is not None] + self.others
 
-    def walk(self) -> Iterator[Step]:
+    def walk(self) -> Iterator[RequestSpan]:
         """This one and all below."""
         yield self
         for step in self.below:
@@ -65,13 +65,13 @@ class Step:
 
 
 @dataclass
-class Story:
+class RequestTrace:
     """All that bears one request id."""
 
     request_id: str
     began_s: float
     """Since 1970 UTC, by the clock of who was asked first."""
-    steps: list[Step]
+    steps: list[RequestSpan]
     """Requests of which nobody's call is known: the first one is the caller's; of several with one
     id, each."""
     lines: list[tuple[float, Line]]
@@ -79,35 +79,35 @@ class Story:
     off_ms: dict[str, float]
     """By how much clocks were set right, by process; those that had to be."""
 
-    def walk(self) -> Iterator[Step]:
+    def walk(self) -> Iterator[RequestSpan]:
         """All requests."""
         for step in self.steps:
             yield from step.walk()
 
 
-def told(lines: Sequence[Line]) -> Story:
+def assemble_trace(lines: Sequence[Line]) -> RequestTrace:
     """The story of some lines, which bear one request id; at least one."""
-    return _Telling(lines).story()
+    return _TraceAssembler(lines).story()
 
 
-_Pair = tuple[Step, Asked, Step]
+_Pair = tuple[RequestSpan, CallSpan, RequestSpan]
 """A caller, its call, and the request that it led to."""
 
 
-class _Telling:
+class _TraceAssembler:
     """Puts a story together, from those who ask first to those who are asked last."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._id = lines[0].request_id
         self._lines = [line for line in lines if not isinstance(line, Request)]
         found = sorted((line for line in lines if isinstance(line, Request)), key=lambda r: r.at_s)
-        self._steps = [Step(request) for request in found]
+        self._steps = [RequestSpan(request) for request in found]
         self._waiting = list(self._steps)
         """Whose caller is not known."""
         self._off_s: dict[str, float] = defaultdict(float)
         """What is to be added to a process's clock."""
 
-    def story(self) -> Story:
+    def story(self) -> RequestTrace:
         for role in ORDER:
             self._follow([step for step in self._steps if step.request.role == role])
         roots = [step for step in self._waiting if not self._within(step)]
@@ -122,19 +122,19 @@ class _Telling:
             inside = self._of(line)
             (outside if inside is None else inside.lines).append(moment)
         off_ms = {source: off * 1e3 for source, off in self._off_s.items() if off}
-        return Story(self._id, began_s, roots, outside, off_ms)
+        return RequestTrace(self._id, began_s, roots, outside, off_ms)
 
     def _at(self, line: Line) -> float:
         return line.at_s + self._off_s[line.source]
 
     # ------------------------------------------------------------------ who was asked
 
-    def _follow(self, callers: list[Step]) -> None:
+    def _follow(self, callers: list[RequestSpan]) -> None:
         """Find what the calls of requests of one role led to, and set the clocks of who was asked
         right."""
         for caller in callers:
             calls = sorted(caller.request.calls, key=lambda call: call.began_ms)
-            caller.calls = [Asked(call) for call in calls]
+            caller.calls = [CallSpan(call) for call in calls]
         asked = [(caller, each) for caller in callers for each in caller.calls]
         asked.sort(key=lambda pair: self._span(*pair)[0])
         for role in {each.call.to for _, each in asked}:
@@ -143,14 +143,17 @@ class _Telling:
                 [step for step in self._waiting if step.request.role == role],
             )
 
-    def _match(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> None:
+    def _match(self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]) -> None:
         """Put calls of one role and the requests that they led to together."""
         pairs = self._inside(asked, waiting)
         bounds: dict[str, list[tuple[float, float]]] = {}
         if len(pairs) < len(waiting):  # clocks differ, or some other log is not here
             ordered = self._in_order(asked, waiting)
             bounds = self._bounds(ordered)
-            if all(_least(found) <= _most(found) + 2 * SLACK_S for found in bounds.values()):
+            if all(
+                _lower_bound(found) <= _upper_bound(found) + 2 * SLACK_S
+                for found in bounds.values()
+            ):
                 pairs = ordered
             else:
                 bounds = {}
@@ -158,16 +161,18 @@ class _Telling:
             each.step = step
             self._waiting.remove(step)
         for source, found in bounds.items():
-            if not _least(found) - SLACK_S <= 0.0 <= _most(found) + SLACK_S:
-                self._off_s[source] = (_least(found) + _most(found)) / 2
+            if not _lower_bound(found) - SLACK_S <= 0.0 <= _upper_bound(found) + SLACK_S:
+                self._off_s[source] = (_lower_bound(found) + _upper_bound(found)) / 2
 
-    def _span(self, caller: Step, asked: Asked) -> tuple[float, float]:
+    def _span(self, caller: RequestSpan, asked: CallSpan) -> tuple[float, float]:
         """When a call was under way."""
         began, call = self._at(caller.request), asked.call
         ended = caller.request.took_ms if call.ended_ms is None else call.ended_ms
         return began + call.began_ms / 1e3, began + max(ended, call.began_ms) / 1e3
 
-    def _inside(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+    def _inside(
+        self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
+    ) -> list[_Pair]:
         """Requests that lie within a call, as clocks have it."""
         left, pairs = list(waiting), []
         for caller, each in asked:
@@ -175,7 +180,7 @@ class _Telling:
             for step in left:
                 request = step.request
                 if (
-                    _fits(each.call, request)
+                    _is_same_request(each.call, request)
                     and began - SLACK_S <= request.at_s
                     and request.ended_s <= ended + SLACK_S
                 ):
@@ -184,12 +189,17 @@ class _Telling:
                     break
         return pairs
 
-    def _in_order(self, asked: list[tuple[Step, Asked]], waiting: list[Step]) -> list[_Pair]:
+    def _in_order(
+        self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
+    ) -> list[_Pair]:
         """Requests that were answered as a call was, one after the other."""
         left, pairs = list(waiting), []
         for caller, each in asked:
             for step in left:
-                if _fits(each.call, step.request) and each.call.status == step.request.status:
+                if (
+                    _is_same_request(each.call, step.request)
+                    and each.call.status == step.request.status
+                ):
                     left.remove(step)
                     pairs.append((caller, each, step))
                     break
@@ -206,7 +216,7 @@ class _Telling:
 
     # ------------------------------------------------------------------ what is left
 
-    def _within(self, step: Step) -> bool:
+    def _within(self, step: RequestSpan) -> bool:
         """Have a request that nobody is known to have asked for be part of one that went on then,
         of somebody who asks such things."""
         rank = _rank(step.request)
@@ -222,7 +232,7 @@ class _Telling:
                 return True
         return False
 
-    def _of(self, line: Line) -> Step | None:
+    def _of(self, line: Line) -> RequestSpan | None:
         """The request in which something was logged: the last one that had begun by then, of the
         same process."""
         found = [
@@ -233,15 +243,15 @@ class _Telling:
         return max(found, key=lambda step: step.request.at_s, default=None)
 
 
-def _fits(call: Call, request: Request) -> bool:
+def _is_same_request(call: Call, request: Request) -> bool:
     return (request.method, request.path) == (call.method, call.path)
 
 
-def _least(bounds: list[tuple[float, float]]) -> float:
+def _lower_bound(bounds: list[tuple[float, float]]) -> float:
     return max(least for least, _ in bounds)
 
 
-def _most(bounds: list[tuple[float, float]]) -> float:
+def _upper_bound(bounds: list[tuple[float, float]]) -> float:
     return min(most for _, most in bounds)
 
 

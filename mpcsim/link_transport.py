@@ -15,7 +15,7 @@ from mpcsim.protocols.engine.envelope import Envelope
 
 GATEWAY: Final = None
 """The end of a link that is not a share holder."""
-End = PartyId | None
+Endpoint = PartyId | None
 Pieces = AsyncGenerator[bytes, None]
 """A body, as it comes."""
 
@@ -48,7 +48,7 @@ class Exchange(Protocol):
         ...
 
 
-class Carrier(Protocol):
+class LinkTransport(Protocol):
     """What happens to bytes on their way."""
 
     @property
@@ -66,7 +66,7 @@ class Carrier(Protocol):
         """Whether messages may be lost, doubled or held back (``apply_faults``), for now."""
         ...
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """A request from one end of a link to the other, and its answer."""
         ...
 
@@ -87,30 +87,30 @@ class Carrier(Protocol):
         ...
 
 
-class Direct:
+class DirectTransport:
     """Everything arrives at once."""
 
     instant = True
     streams = False
     faulty = False
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
-        """See ``Carrier``."""
-        return AtOnce()
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
+        """See ``LinkTransport``."""
+        return ImmediateExchange()
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
-        """See ``Carrier``."""
+        """See ``LinkTransport``."""
         return tuple(data for _, data in messages)
 
     def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
-        """See ``Carrier``."""
+        """See ``LinkTransport``."""
         return False
 
     def handled(self, party: PartyId) -> None:
-        """See ``Carrier``."""
+        """See ``LinkTransport``."""
 
 
-class AtOnce:
+class ImmediateExchange:
     """An exchange that takes no time."""
 
     async def go(self, size: int) -> None:

@@ -52,7 +52,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Switch:
+class ControlCommand:
     """One of them."""
 
     name: str
@@ -168,10 +168,10 @@ _NETWORK: Final = Argument(
     optional=True,
 )
 
-SWITCHES: Final[Mapping[str, Switch]] = {
+COMMANDS: Final[Mapping[str, ControlCommand]] = {
     each.name: each
     for each in (
-        Switch(
+        ControlCommand(
             "down",
             "stop a process at once, and leave it so",
             "processes (SIGKILL)",
@@ -180,7 +180,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`up PART`",
             (_PART,),
         ),
-        Switch(
+        ControlCommand(
             "up",
             "start a process that is down",
             "processes",
@@ -188,7 +188,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`down PART`",
             (_PART,),
         ),
-        Switch(
+        ControlCommand(
             "kill",
             "kill a process, and start it again",
             "processes (SIGKILL)",
@@ -197,7 +197,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "none needed",
             (_PART,),
         ),
-        Switch(
+        ControlCommand(
             "slow",
             "have a process answer every request later",
             "around its application",
@@ -206,7 +206,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`slow PART 0`",
             (_PART, _number("ms", "milliseconds", 0, 600_000)),
         ),
-        Switch(
+        ControlCommand(
             "cut",
             "cut a process off: what is sent to it, or by it, does not arrive",
             "around its application",
@@ -216,7 +216,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`mend PART`: what is still waited for arrives then",
             (_PART,),
         ),
-        Switch(
+        ControlCommand(
             "mend",
             "undo cut",
             "around its application",
@@ -224,7 +224,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`cut PART`",
             (_PART,),
         ),
-        Switch(
+        ControlCommand(
             "network",
             "put a network in force on the links of the gateway, with its faults",
             "the gateway's links",
@@ -234,7 +234,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`network` alone: as it was started",
             (_NETWORK,),
         ),
-        Switch(
+        ControlCommand(
             "expire",
             "the next access tokens that the gateway issues have expired when they arrive",
             "the gateway's clock, for its login",
@@ -243,7 +243,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`expire --times 0`",
             (_count("times", "how many tokens (default 1)", 0, 1000),),
         ),
-        Switch(
+        ControlCommand(
             "clock",
             "have gateway, node and both MPC nodes look at a clock that is ahead, or behind",
             "the clocks of all four",
@@ -252,7 +252,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`clock 0`; tokens issued meanwhile hold until then",
             (_number("seconds", "how far ahead", -(10.0**9), 10.0**9),),
         ),
-        Switch(
+        ControlCommand(
             "fail",
             "have the next calls of an endpoint fail",
             "around the node's application",
@@ -267,7 +267,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
                 _flag("done", "carry the call out first"),
             ),
         ),
-        Switch(
+        ControlCommand(
             "reset-users",
             "empty the stores: no users, no keys; API key, secret and identities stay",
             "stores, gateway and MPC nodes started again",
@@ -275,7 +275,7 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "400 until the user signs up again",
             "none",
         ),
-        Switch(
+        ControlCommand(
             "demo-users",
             "sign users up and make their keys through the API; prints passwords and strings",
             "callers",
@@ -284,14 +284,14 @@ SWITCHES: Final[Mapping[str, Switch]] = {
             "`reset-users`",
             (_count("count", "how many (default 3)", 1, 100),),
         ),
-        Switch(
+        ControlCommand(
             "status",
             "what is switched on",
             "none",
             "as before",
             "none needed",
         ),
-        Switch(
+        ControlCommand(
             "reset",
             "undo all that can be undone",
             "all",
@@ -302,15 +302,15 @@ SWITCHES: Final[Mapping[str, Switch]] = {
 }
 
 
-def find(name: str) -> Switch:
+def find_command(name: str) -> ControlCommand:
     """A switch by its name.
 
     Raises:
         UsageError: there is none.
     """
-    if name not in SWITCHES:
-        raise UsageError(unknown("switch", name, SWITCHES))
-    return SWITCHES[name]
+    if name not in COMMANDS:
+        raise UsageError(unknown("switch", name, COMMANDS))
+    return COMMANDS[name]
 
 
 def check_answer(endpoint: str, answer: str) -> None:
@@ -326,11 +326,11 @@ def check_answer(endpoint: str, answer: str) -> None:
         )
 
 
-def markdown() -> str:
+def markdown_table() -> str:
     """The table of the guide."""
     rows = ["| switch | layer | HTTP result at the node | undo |", "|---|---|---|---|"]
     rows += [
         f"| `{each.usage}`: {each.text} | {each.layer} | {each.result} | {each.undo} |"
-        for each in SWITCHES.values()
+        for each in COMMANDS.values()
     ]
     return "\n".join(rows)

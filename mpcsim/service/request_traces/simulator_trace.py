@@ -7,7 +7,7 @@ from typing import Final
 
 from mpcsim.ids import PartyId
 from mpcsim.service.request_traces.lines import Call
-from mpcsim.service.request_traces.story import Step, Story
+from mpcsim.service.request_traces.request_trace import RequestSpan, RequestTrace
 from mpcsim.sim.network.transport import Transfer
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import PARTY_OF, Ending, Hop, MessageRecord, Verdict, WorkRecord
@@ -18,7 +18,7 @@ party lie within each other, or apart."""
 CALL: Final = "call"
 
 
-def traced(story: Story) -> Trace:
+def to_simulator_trace(story: RequestTrace) -> Trace:
     """The story as a trace, from its beginning.
 
     Requests and their phases are work, at the place that handled them. A call is two messages: the
@@ -26,11 +26,11 @@ def traced(story: Story) -> Trace:
     nothing is known where it went, there is the question, and it never arrives. What links between
     gateway and MPC nodes took is in the messages.
     """
-    return _Tracing(story).trace()
+    return _TraceConverter(story).trace()
 
 
-class _Tracing:
-    def __init__(self, story: Story) -> None:
+class _TraceConverter:
+    def __init__(self, story: RequestTrace) -> None:
         self._story = story
         self._works: list[WorkRecord] = []
         self._messages: list[MessageRecord] = []
@@ -66,7 +66,7 @@ class _Tracing:
             max(ended.values(), default=0.0),
         )
 
-    def _step(self, step: Step, cause: tuple[str, int] | None) -> int:
+    def _step(self, step: RequestSpan, cause: tuple[str, int] | None) -> int:
         """A request, and what it led to; the number of its work."""
         request = step.request
         name = f"{request.method} {request.path}: {request.status or 'never answered'}"
@@ -84,8 +84,8 @@ class _Tracing:
             self._step(other, ("work", work))
         return work
 
-    def _asked(self, step: Step, call: Call, there: Step | None, work: int) -> None:
-        began, ended = _under_way(step, call)
+    def _asked(self, step: RequestSpan, call: Call, there: RequestSpan | None, work: int) -> None:
+        began, ended = _call_interval(step, call)
         kind = call.path.rpartition("/")[2]
         here = step.request.role
         if there is None:
@@ -143,7 +143,7 @@ class _Tracing:
         """A party of this place that can show this."""
         lanes = self._lanes[role]
         for party, spans in lanes.items():
-            if all(_nested((began, ended), span) for span in spans):
+            if all(_is_nested_or_apart((began, ended), span) for span in spans):
                 spans.append((began, ended))
                 return party
         party = PARTY_OF[role]
@@ -154,7 +154,7 @@ class _Tracing:
         return party
 
 
-def _under_way(step: Step, call: Call) -> tuple[float, float | None]:
+def _call_interval(step: RequestSpan, call: Call) -> tuple[float, float | None]:
     """When a call began, and when its answer was there: with its time on links, which is none of
     the call where they are simulated."""
     began = step.began_ms + call.began_ms
@@ -171,7 +171,7 @@ def _under_way(step: Step, call: Call) -> tuple[float, float | None]:
     return began, ended
 
 
-def _nested(one: tuple[float, float], other: tuple[float, float]) -> bool:
+def _is_nested_or_apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
     """Whether two spans are apart, or one is within the other."""
     apart = one[1] <= other[0] or other[1] <= one[0]
     within = one[0] >= other[0] and one[1] <= other[1]

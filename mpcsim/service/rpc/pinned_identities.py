@@ -14,13 +14,13 @@ VARIABLE: Final = "MPC_NODE_KEYS"
 _ENTRY: Final = re.compile(rf"\s*(\w+)\s*=\s*([0-9a-fA-F]{{{2 * IDENTITY_BYTES}}})\s*", re.ASCII)
 
 
-def text(identities: Mapping[PartyId, bytes]) -> str:
+def format_identities(identities: Mapping[PartyId, bytes]) -> str:
     """In one line, without spaces."""
     return ",".join(f"{ROLES[party]}={identities[party].hex()}" for party in MPC_NODES)
 
 
-def parse(given: str) -> dict[PartyId, bytes]:
-    """Inverse of ``text``; spaces, order and the case of digits do not matter.
+def parse_identities(given: str) -> dict[PartyId, bytes]:
+    """Inverse of ``format_identities``; spaces, order and the case of digits do not matter.
 
     Raises:
         ValueError: anything else, or one identity for both.

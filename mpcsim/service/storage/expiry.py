@@ -19,7 +19,9 @@ SWEEP_S: Final = 30.0
 
 
 @contextmanager
-def sweeping(role: str, sweep: Callable[[], None], every_s: float = SWEEP_S) -> Iterator[None]:
+def periodic_expiry(
+    role: str, sweep: Callable[[], None], every_s: float = SWEEP_S
+) -> Iterator[None]:
     """Sweep a service in a thread of its own, until the block is left."""
     over = threading.Event()
 

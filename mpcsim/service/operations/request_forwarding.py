@@ -7,21 +7,21 @@ from contextlib import aclosing, closing
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mpcsim.carrier import GATEWAY, Carrier, Exchange, Pieces
 from mpcsim.ids import CLIENT
+from mpcsim.link_transport import GATEWAY, Exchange, LinkTransport, Pieces
 
-_CARRIED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
+_FORWARDED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
 """What a node asks for while its own caller waits: methods, and what their paths begin with."""
 
 
-class Transit:
+class RequestForwarding:
     """ASGI middleware that has requests of a node carried to the gateway, and replies back.
 
     A request's body arrives in the parts in which the link brings it. What the gateway does with
     the first parts before the last is its own business.
     """
 
-    def __init__(self, app: ASGIApp, carrier: Carrier) -> None:
+    def __init__(self, app: ASGIApp, carrier: LinkTransport) -> None:
         self._app = app
         self._carrier = carrier
 
@@ -31,7 +31,7 @@ class Transit:
             or scope["type"] != "http"
             or not any(
                 scope["method"] == method and scope["path"].startswith(path)
-                for method, path in _CARRIED
+                for method, path in _FORWARDED
             )
         ):
             await self._app(scope, receive, send)
@@ -40,7 +40,7 @@ class Transit:
             await self._carry(exchange, scope, receive, send)
 
     async def _carry(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
-        back = _Back(exchange, send)
+        back = _ReplyForwarder(exchange, send)
         if scope["method"] == "GET":  # nobody reads its body
             await exchange.go(0)
             await back.through(self._app, scope, receive)
@@ -55,7 +55,7 @@ class Transit:
                         return await receive()
                     try:
                         piece = await anext(pieces, None)
-                    except _GoneError:
+                    except _CallerGoneError:
                         over = True
                         return {"type": "http.disconnect"}
                     over = piece is None
@@ -64,7 +64,7 @@ class Transit:
                 await back.through(self._app, scope, arriving)
 
 
-class _GoneError(Exception):
+class _CallerGoneError(Exception):
     """The caller has gone away."""
 
 
@@ -74,12 +74,12 @@ async def _body(receive: Receive) -> Pieces:
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise _GoneError
+            raise _CallerGoneError
         yield message.get("body", b"")
         more = message.get("more_body", False)
 
 
-class _Back:
+class _ReplyForwarder:
     """The way back of a reply, whole or in pieces."""
 
     def __init__(self, exchange: Exchange, send: Send) -> None:

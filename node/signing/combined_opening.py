@@ -20,21 +20,21 @@ from mpcsim.protocols.engine import Party
 from mpcsim.protocols.engine.early import Early
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.wire import Sign, Signing, UseProof, Vault
-from mpcsim.service.vault import ReplyKey, SigningRequest, VaultUse, hashes
+from mpcsim.service.rpc.wire import Sign, SignReply, UseProof, Vault
+from mpcsim.service.vault import ReplyKey, SigningRequest, VaultUse, sha256_each
 from node.checks import OpenedShare, SealedShare, cannot_begin, check_answer, check_identities
 from node.errors import ApiError
 from node.gateway_client.client import GatewayClient
 from node.process.timing import Timing
 from node.process.workers import Workers
-from node.signing.client_party import ClientParty, give_up, leaves_open
+from node.signing.client_party import ClientParty, give_up, may_leave_open
 from node.signing.sessions import Caller, Nodes, Sessions, boots, identities, seal_keys
 from node.signing.suspensions import Report, Suspensions
-from node.signing.vaults import Vaults, once_sent
+from node.signing.vaults import Vaults, compute_while_sending
 
 
 @dataclass(frozen=True)
-class Asked:
+class SessionRequest:
     """What an MPC node is asked to do in a session, beside opening its part of the vault."""
 
     sealed: SealedShare
@@ -54,7 +54,7 @@ class Asked:
         return made.number
 
 
-class Beginning:
+class SessionOpening:
     """The first request of one attempt: with a session, nonces and a reply key of its own.
 
     An attempt whose request was refused, or got lost on the way, may have been answered all the
@@ -63,7 +63,7 @@ class Beginning:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: SessionRequest,
         *,
         user_id: str,
         boots: Mapping[PartyId, bytes],
@@ -99,7 +99,7 @@ class Beginning:
             user_id,
             boots[signer],
             SigningRequest(signer, session_id, message, asked.path, asked.count),
-            hashes(messages),
+            sha256_each(messages),
             self.reply_key.public,
         )
         self.request = Sign(
@@ -110,12 +110,12 @@ class Beginning:
             messages,
             use.first,
             UseProof(use.boot, use.mac(keys[signer])),
-            vault_of(sealed, signer, user_id, boots, self.reply_key, count=asked.count),
+            vault_request(sealed, signer, user_id, boots, self.reply_key, count=asked.count),
             asked.path,
             asked.count,
         )
 
-    def party(self, share: KeyShare, reply: Signing) -> Party[Any, Any]:
+    def party(self, share: KeyShare, reply: SignReply) -> Party[Any, Any]:
         """The client's party, which has said its first message, once the vault is open.
 
         Raises:
@@ -129,12 +129,12 @@ class Beginning:
             raise cannot_begin(error) from None
 
 
-def openers(sealed: SealedShare, signer: PartyId) -> Sequence[PartyId]:
+def opening_nodes(sealed: SealedShare, signer: PartyId) -> Sequence[PartyId]:
     """The MPC nodes that open a share's vault for a signature."""
     return (signer,) if sealed.secret_store.whole else MPC_NODES
 
 
-def vault_of(
+def vault_request(
     sealed: SealedShare,
     signer: PartyId,
     user_id: str,
@@ -150,7 +150,7 @@ def vault_of(
         count, using: ``presignatures`` and ``using`` of ``VaultUse.opening``.
     """
     store, epoch = sealed.secret_store, bytes.fromhex(sealed.key_id)
-    parties, proofs = openers(sealed, signer), {}
+    parties, proofs = opening_nodes(sealed, signer), {}
     for other in set(parties) - {signer}:
         use = VaultUse.opening(
             epoch, user_id, boots[other], reply_key.public, presignatures=count, using=using
@@ -161,7 +161,7 @@ def vault_of(
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedSession:
     """A session that the other side has answered once, and the opened vault."""
 
     opened: OpenedShare
@@ -169,7 +169,7 @@ class Begun:
     """What the share is sealed with."""
     boots: Mapping[PartyId, bytes]
     """The MPC nodes'."""
-    reply: Signing
+    reply: SignReply
     client: ClientParty[Any]
 
     async def result(self) -> Any:
@@ -178,7 +178,7 @@ class Begun:
             return await self.client.join(self.reply.messages, last_word=False)
 
 
-class EarlySessions:
+class SessionStarter:
     """Begins sessions by such a request."""
 
     def __init__(
@@ -198,7 +198,7 @@ class EarlySessions:
         self._workers = workers
         self._rng = rng
 
-    async def begin(self, caller: Caller, asked: Asked, timing: Timing) -> Begun:
+    async def begin(self, caller: Caller, asked: SessionRequest, timing: Timing) -> StartedSession:
         """Have the vault opened and the first message answered. Nothing stays open if this fails.
 
         Raises:
@@ -211,11 +211,11 @@ class EarlySessions:
         key: SessionKey | None = None
         self._suspensions.check(bytes.fromhex(sealed.key_id))
 
-        async def ask(nodes: Nodes) -> tuple[Beginning, Signing]:
+        async def ask(nodes: Nodes) -> tuple[SessionOpening, SignReply]:
             nonlocal key
             check_identities(sealed.secret_store, identities(nodes))
             key = self._sessions.fresh_key()
-            beginning = Beginning(
+            beginning = SessionOpening(
                 asked,
                 user_id=user_id,
                 boots=boots(nodes),
@@ -224,7 +224,7 @@ class EarlySessions:
             )
             reply, _ = await asyncio.gather(
                 self._gateway.sign(caller.token, beginning.request),
-                once_sent(lambda: beginning.reply_key.prepare(seal_keys(nodes))),
+                compute_while_sending(lambda: beginning.reply_key.prepare(seal_keys(nodes))),
             )
             return beginning, reply
 
@@ -234,14 +234,14 @@ class EarlySessions:
             answered = True
             self._sessions.check_token(caller)
             self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
-            by = openers(sealed, signer)
+            by = opening_nodes(sealed, signer)
             opened, sealing = await self._vaults.unsealed(
                 caller, sealed, beginning.reply_key, reply.vault, by, timing
             )
             with timing.span("compute"):
                 party = beginning.party(opened.share, reply)
         except BaseException as error:
-            if key is not None and (answered or leaves_open(error)):
+            if key is not None and (answered or may_leave_open(error)):
                 exchange, others = self._sessions.exchange(caller.token, key), {signer: None}
                 giving_up = give_up(exchange, asked.protocol, key.session_id, others, self._rng)
                 telling = self._workers.later(giving_up)
@@ -255,4 +255,4 @@ class EarlySessions:
         client: ClientParty[Any] = self._sessions.client(
             caller, party, session, timing, suspend=report
         )
-        return Begun(opened, sealing, beginning.boots, reply, client)
+        return StartedSession(opened, sealing, beginning.boots, reply, client)

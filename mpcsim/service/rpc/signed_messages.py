@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.rpc.statements import genuine
+from mpcsim.service.rpc.statements import is_authentic
 from mpcsim.service.rpc.wire import SIGNATURE_BYTES
 
 
-def signed(data: bytes, sign: Callable[[bytes], bytes]) -> bytes:
+def sign_unsealed(data: bytes, sign: Callable[[bytes], bytes]) -> bytes:
     """Return an envelope, with a signature behind it if it is not sealed.
 
     Args:
@@ -30,7 +30,7 @@ def _digest(data: bytes) -> bytes:
     return tagged_hash(Tag.MAIL, data)
 
 
-def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, bytes] | None:
+def authenticate(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, bytes] | None:
     """Whom an envelope is from, and the envelope without its signature.
 
     None if it should have a signature and has none that is genuine: it is noise, from anybody.
@@ -46,6 +46,6 @@ def opened(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, b
     if envelope.sealed or identity is None:
         return envelope.sender, data
     message, signature = data[:-SIGNATURE_BYTES], data[-SIGNATURE_BYTES:]
-    if not genuine(identity, _digest(message), signature):
+    if not is_authentic(identity, _digest(message), signature):
         return None
     return envelope.sender, message

@@ -19,12 +19,12 @@ from nacl.exceptions import CryptoError
 from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.rng import Rng
 from mpcsim.ids import PartyId
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.wire import AbortedSession
 
 _NONCE_BYTES: Final = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 
 
-def seal(pair_secret: bytes, at: Occasion, to: PartyId, culprit: int, rng: Rng) -> bytes:
+def seal(pair_secret: bytes, at: AbortedSession, to: PartyId, culprit: int, rng: Rng) -> bytes:
     """The notice to one MPC node that ``culprit`` was caught cheating.
 
     Args:
@@ -35,7 +35,7 @@ def seal(pair_secret: bytes, at: Occasion, to: PartyId, culprit: int, rng: Rng) 
     return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(u32(culprit), bound, nonce, key)
 
 
-def opened(pair_secret: bytes, at: Occasion, to: PartyId, notice: bytes) -> int | None:
+def unseal(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: bytes) -> int | None:
     """The culprit that a notice names; None if it was not sealed with this secret for this."""
     nonce, box = notice[:_NONCE_BYTES], notice[_NONCE_BYTES:]
     key, bound = _key(pair_secret, at), _bound(at, to)
@@ -51,9 +51,9 @@ def digest(notice: bytes) -> bytes:
     return tagged_hash(Tag.SUSPENSION_NOTICE, notice)
 
 
-def _key(pair_secret: bytes, at: Occasion) -> bytes:
+def _key(pair_secret: bytes, at: AbortedSession) -> bytes:
     return tagged_hash(Tag.SUSPENSION, at.key_id, pair_secret)
 
 
-def _bound(at: Occasion, to: PartyId) -> bytes:
+def _bound(at: AbortedSession, to: PartyId) -> bytes:
     return u32(to) + at.to_bytes()

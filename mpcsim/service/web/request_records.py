@@ -22,15 +22,15 @@ REQUEST: Final = "request"
 """The event of the lines that entries become."""
 MAX_PATH: Final = 200
 """Bytes of a path that are kept and logged."""
-STRANGERS: Final = TokenBucket(200, 20.0)
+ANONYMOUS_LINES: Final = TokenBucket(200, 20.0)
 """Lines about requests of which nobody knows whose they are, refused or not: whoever has no token
 must not push everybody's lines out of the files."""
-EACH_USER: Final = TokenBucket(5000, 250.0)
+USER_LINES: Final = TokenBucket(5000, 250.0)
 """The same for each user."""
-USERS: Final = 10_000
+MAX_TRACKED_USERS: Final = 10_000
 """Of whom it is known how many lines they have had; of more, those who asked the longest ago are
 taken for new."""
-MAX_SAID: Final = 2000
+MAX_ERROR_BODY: Final = 2000
 """Bytes of an error's answer that are kept."""
 
 
@@ -85,7 +85,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Entry:
+class RequestRecord:
     """One request."""
 
     request_id: str
@@ -143,7 +143,7 @@ class Entry:
             "user_id": self.user_id or None,
             "key_id": _hex(self.key_id),
             "session_id": _hex(self.session_id),
-            "error": self.error or _told(self.said),
+            "error": self.error or _error_text(self.said),
             "code": self.code,
             "why": self.why,
             "exception": self.exception,
@@ -168,10 +168,10 @@ class Entry:
         return {name: value for name, value in found.items() if value is not None}
 
 
-class Log(Protocol):
+class RequestSink(Protocol):
     """Where entries go."""
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: RequestRecord) -> None:
         """Take an entry whose request has been answered. Does not raise, nor take long."""
         ...
 
@@ -180,13 +180,13 @@ class Log(Protocol):
         ...
 
 
-class Book:
+class RequestRecorder:
     """A server's requests, and the clocks by which they are entered."""
 
     def __init__(
         self,
         role: str,
-        log: Log | None = None,
+        log: RequestSink | None = None,
         *,
         clock: Callable[[], float] = time.perf_counter,
         now: Callable[[], float] = time.time,
@@ -198,7 +198,7 @@ class Book:
             now: seconds since 1970 UTC.
         """
         self.log = log
-        self.counters: list[Callable[[Entry], None]] = []
+        self.counters: list[Callable[[RequestRecord], None]] = []
         """Told of each request that has been answered."""
         self._role = role
         self._clock = clock
@@ -208,18 +208,20 @@ class Book:
         last."""
         self._left_out = 0
 
-    def open(self, request_id: str, method: str, path: str) -> Entry:
+    def open(self, request_id: str, method: str, path: str) -> RequestRecord:
         """An entry of a request that begins now."""
         if len(path) > MAX_PATH // 4:
             path = path.encode(errors="replace")[:MAX_PATH].decode(errors="ignore")
         if self.log is not None:
             clock = self._clock
-            return Entry(request_id, self._role, method, path, clock, True, self._now(), clock())
+            return RequestRecord(
+                request_id, self._role, method, path, clock, True, self._now(), clock()
+            )
         if self.counters:
-            return Entry(request_id, path=path, began=self._clock())
-        return Entry(request_id)
+            return RequestRecord(request_id, path=path, began=self._clock())
+        return RequestRecord(request_id)
 
-    def close(self, entry: Entry) -> None:
+    def close(self, entry: RequestRecord) -> None:
         """The request has been answered, or never will be."""
         if not entry.whole and (entry.kept or self.counters):
             entry.ended = self._clock()
@@ -229,23 +231,23 @@ class Book:
         for count in self.counters:
             count(entry)
 
-    def _has_line(self, entry: Entry) -> bool:
+    def _has_line(self, entry: RequestRecord) -> bool:
         """Return whether an entry becomes a line: nobody fills the files alone."""
         user_id = entry.user_id or ""
-        bucket = EACH_USER if user_id else STRANGERS
+        bucket = USER_LINES if user_id else ANONYMOUS_LINES
         full_at = self._full_at.pop(user_id, -math.inf)
         self._full_at[user_id], wait_s = bucket.take(full_at, entry.ended)
-        if len(self._full_at) > USERS:
+        if len(self._full_at) > MAX_TRACKED_USERS:
             self._full_at.popitem(last=False)
         self._left_out += wait_s > 0
         return not wait_s
 
 
-CURRENT: Final[ContextVar[Entry | None]] = ContextVar("entry", default=None)
+CURRENT: Final[ContextVar[RequestRecord | None]] = ContextVar("entry", default=None)
 """Of the request that is being handled."""
 
 
-def note(
+def annotate_request(
     user_id: str | None = None,
     key_id: str | bytes | None = None,
     session_id: bytes | None = None,
@@ -269,7 +271,7 @@ def _hex(name: str | bytes | None) -> str | None:
     return name.hex() if isinstance(name, bytes) else name
 
 
-def _told(said: bytes) -> str | None:
+def _error_text(said: bytes) -> str | None:
     """The text of an error's answer, in either form that servers here give it."""
     try:
         document = json.loads(said)

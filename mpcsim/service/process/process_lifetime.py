@@ -1,7 +1,7 @@
 """When a process ends: as soon as it is told to, and never later than whoever started it.
 
-``python -m mpcsim.service.process.lifetime MODULE ARGUMENT...`` runs a module that ends with its
-standard input, and ``python -m mpcsim.service.process.lifetime --program NICE BYTES COMMAND...``
+``python -m mpcsim.service.process.process_lifetime MODULE ARGUMENT...`` runs a module that ends with its
+standard input, and ``python -m mpcsim.service.process.process_lifetime --program NICE BYTES COMMAND...``
 any other program. Whoever starts it holds the other end of that pipe; the operating system closes
 it when the holder is gone, however it went.
 """
@@ -26,7 +26,7 @@ STOPPING_S: Final = 20.0
 
 
 @contextmanager
-def stopped_once() -> Iterator[None]:
+def interrupt_once() -> Iterator[None]:
     """In the block, the first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; others change
     nothing: a terminal and ``make`` send theirs twice, and stopping has to come to its end.
 
@@ -57,7 +57,7 @@ def stopped_once() -> Iterator[None]:
             signal.signal(number, former)
 
 
-def end_after(wait: Callable[[], object], stopping_s: float = STOPPING_S) -> None:
+def terminate_after(wait: Callable[[], object], stopping_s: float = STOPPING_S) -> None:
     """From now on: when ``wait`` returns, this process gets a SIGTERM, and a SIGKILL if it is still
     there ``stopping_s`` later."""
 
@@ -73,15 +73,15 @@ def end_after(wait: Callable[[], object], stopping_s: float = STOPPING_S) -> Non
     threading.Thread(target=watch, name="lifetime", daemon=True).start()
 
 
-def ending_with_its_starter(module: str, *arguments: str) -> tuple[str, ...]:
+def command_ending_with_parent(module: str, *arguments: str) -> tuple[str, ...]:
     """Command that runs a Python module until its standard input, a pipe, is closed."""
-    return (sys.executable, "-m", "mpcsim.service.process.lifetime", module, *arguments)
+    return (sys.executable, "-m", "mpcsim.service.process.process_lifetime", module, *arguments)
 
 
 _PROGRAM: Final = "--program"
 
 
-def program_ending_with_its_starter(
+def program_ending_with_parent(
     command: Sequence[str], nice: int, memory_bytes: int
 ) -> tuple[str, ...]:
     """Return a command that runs another until its standard input, a pipe, is closed.
@@ -90,11 +90,11 @@ def program_ending_with_its_starter(
         nice: how far the program stands back for others.
         memory_bytes: most memory that it may hold (Linux; elsewhere it is not bounded).
     """
-    module = (sys.executable, "-m", "mpcsim.service.process.lifetime")
+    module = (sys.executable, "-m", "mpcsim.service.process.process_lifetime")
     return (*module, _PROGRAM, str(nice), str(memory_bytes), *command)
 
 
-def _until_input_ends() -> None:
+def _wait_for_end_of_input() -> None:
     while os.read(0, 1024):
         pass
 
@@ -110,7 +110,7 @@ def _run(nice: int, memory_bytes: int, command: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: program.kill())
 
     def watch() -> None:
-        _until_input_ends()
+        _wait_for_end_of_input()
         program.kill()
 
     threading.Thread(target=watch, daemon=True).start()
@@ -121,5 +121,5 @@ if __name__ == "__main__":
     del sys.argv[0]
     if sys.argv[0] == _PROGRAM:
         sys.exit(_run(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]))
-    end_after(_until_input_ends)
+    terminate_after(_wait_for_end_of_input)
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -20,9 +20,14 @@ from typing import Any, Final
 
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection import users
-from mpcsim.service.fault_injection.conditions import AS_STARTED, Conditions, NotInForce, line
-from mpcsim.service.fault_injection.table import check_answer, find
-from mpcsim.service.operations.supervisor import Program, Running
+from mpcsim.service.fault_injection.commands import check_answer, find_command
+from mpcsim.service.fault_injection.conditions import (
+    AS_STARTED,
+    Conditions,
+    NotApplied,
+    command_line,
+)
+from mpcsim.service.operations.supervisor import ProcessGroup, Program
 from mpcsim.sim.scenario import Scenario
 
 LOG = logging.getLogger(__name__)
@@ -41,8 +46,8 @@ _STORES: Final = ("operator", "institution", "gateway")
 Answer = dict[str, Any]
 
 
-def controlled(program: Program) -> Program:
-    """The same program as one that takes switches. It starts for a ``Switchboard`` alone, which
+def with_fault_injection(program: Program) -> Program:
+    """The same program as one that takes switches. It starts for a ``FaultController`` alone, which
     has to speak to it first."""
     python, _, _, module, *arguments = program.command
     return replace(program, command=(python, "-m", _MODULES[module], *arguments))
@@ -61,12 +66,12 @@ def check_workers(environment: Mapping[str, str]) -> None:
         )
 
 
-class Switchboard:
+class FaultController:
     """The switches of a service whose processes this one starts: a method for each, which does what
     the table says."""
 
     def __init__(
-        self, processes: Running, data: Path | str, patience_s: float = PATIENCE_S
+        self, processes: ProcessGroup, data: Path | str, patience_s: float = PATIENCE_S
     ) -> None:
         """
         Args:
@@ -88,7 +93,7 @@ class Switchboard:
         processes.greeting = self._greeting
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
-        """Start processes that take switches, and wait until all of them answer; as ``Running``."""
+        """Start processes that take switches, and wait until all of them answer; as ``ProcessGroup``."""
         for program in programs:
             self._programs[program.name] = program
             self._conditions[program.name] = AS_STARTED
@@ -99,10 +104,10 @@ class Switchboard:
         """Throw a switch (``table``); returns when it is in force.
 
         Raises:
-            UsageError: there is none, or not with these arguments; ``NotInForce``: a process has
+            UsageError: there is none, or not with these arguments; ``NotApplied``: a process has
                 not done it.
         """
-        given = find(name).given(arguments)
+        given = find_command(name).given(arguments)
         do: Callable[..., Answer | None] = getattr(self, "switch_" + name.replace("-", "_"))
         with self.lock:
             answer = do(**given) or {}
@@ -167,7 +172,7 @@ class Switchboard:
         for part in reversed(stores):
             self._processes.kill(part)
         try:
-            users.empty(self._data)
+            users.empty_stores(self._data)
         finally:
             self._start(*stores)
 
@@ -176,7 +181,7 @@ class Switchboard:
             self._running(part)
         self._running("node")
         gateway, node = self._programs["gateway"].address, self._programs["node"].address
-        return {"users": users.demo(self._data, gateway, node, count)}
+        return {"users": users.make_demo_users(self._data, gateway, node, count)}
 
     # ------------------------------------------------------------------ all of them
 
@@ -207,7 +212,7 @@ class Switchboard:
         Raises:
             NotInForce: as for ``switch``; those that can have done it.
         """
-        failed: list[NotInForce] = []
+        failed: list[NotApplied] = []
         with self.lock:
             for part in self._programs:
                 self._conditions[part] = AS_STARTED
@@ -215,7 +220,7 @@ class Switchboard:
                     try:
                         self._tell(part, "clear")
                         self._tell(part, "set", **asdict(AS_STARTED))
-                    except NotInForce as error:
+                    except NotApplied as error:
                         failed.append(error)
         if failed:
             raise failed[0]
@@ -224,7 +229,7 @@ class Switchboard:
         """Have nobody wait for anything: all is to stop. A switch under way is not waited for."""
         if self.lock.acquire(timeout=STOPPING_S):
             try:
-                with suppress(NotInForce):
+                with suppress(NotApplied):
                     self.let_go()
             finally:
                 self.lock.release()
@@ -254,7 +259,7 @@ class Switchboard:
         except UsageError as error:
             for part in parts:
                 self._processes.kill(part)
-            raise NotInForce(f"{error}; down: {', '.join(parts)}") from None
+            raise NotApplied(f"{error}; down: {', '.join(parts)}") from None
 
     def _greeting(self, part: str) -> bytes:
         """What a process is told first. What made the one before it slow has ended with it."""
@@ -263,7 +268,7 @@ class Switchboard:
             return b""
         now = replace(self._conditions[part], delay_ms=0.0, cut=False)
         self._conditions[part] = now
-        return line(next(self._numbers), "set", asdict(now))
+        return command_line(next(self._numbers), "set", asdict(now))
 
     def _put(self, conditions: Mapping[str, Conditions]) -> None:
         """Have processes be under other conditions: those that run, and the others from their
@@ -278,9 +283,9 @@ class Switchboard:
                 if self._runs(part):
                     told.append(part)
                     self._tell(part, "set", **asdict(new))
-        except NotInForce:
+        except NotApplied:
             for part in told:
-                with suppress(NotInForce):
+                with suppress(NotApplied):
                     self._tell(part, "set", **asdict(self._conditions[part]))
             raise
         self._conditions.update(conditions)
@@ -296,19 +301,19 @@ class Switchboard:
         deadline = time.monotonic() + patience_s
         try:
             to.settimeout(patience_s)
-            to.sendall(line(number, do, what))
+            to.sendall(command_line(number, do, what))
             while True:
                 answer = json.loads(self._heard(part, to, deadline))
                 if answer["number"] == number:  # and not of somebody who has not waited for it
                     break
         except TimeoutError:
-            raise NotInForce(
+            raise NotApplied(
                 f"the {part} has not acknowledged within {patience_s:g} s what it was told"
             ) from None
         except OSError:
-            raise NotInForce(f"the {part} has ended") from None
+            raise NotApplied(f"the {part} has ended") from None
         if "refused" in answer:
-            raise NotInForce(f"{part}: {answer['refused']}")
+            raise NotApplied(f"{part}: {answer['refused']}")
         return answer["said"]
 
     def _heard(self, part: str, line: socket.socket, deadline: float) -> bytes:
