@@ -23,23 +23,23 @@ Pieces = AsyncGenerator[bytes, None]
 class Exchange(Protocol):
     """A request and its answer, on the same connection."""
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """Take as long as a request of ``size`` bytes needs."""
         ...
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """Take as long as an answer of ``size`` bytes needs."""
         ...
 
-    async def refuse(self, size: int) -> None:
+    async def receive_refusal(self, size: int) -> None:
         """The same for an answer that is none, where refusals do not come back at once."""
         ...
 
-    def going(self, pieces: Pieces) -> Pieces:
+    def stream_request(self, pieces: Pieces) -> Pieces:
         """The bytes of a request as they arrive; each piece is put on its way when it comes."""
         ...
 
-    def coming(self, pieces: Pieces) -> Pieces:
+    def stream_reply(self, pieces: Pieces) -> Pieces:
         """The same of an answer."""
         ...
 
@@ -52,7 +52,7 @@ class LinkTransport(Protocol):
     """What happens to bytes on their way."""
 
     @property
-    def instant(self) -> bool:
+    def is_instant(self) -> bool:
         """Whether nothing takes time, for now."""
         ...
 
@@ -62,7 +62,7 @@ class LinkTransport(Protocol):
         ...
 
     @property
-    def faulty(self) -> bool:
+    def has_faults(self) -> bool:
         """Whether messages may be lost, doubled or held back (``apply_faults``), for now."""
         ...
 
@@ -74,7 +74,7 @@ class LinkTransport(Protocol):
         """What is left of messages that travel together."""
         ...
 
-    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+    def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
         """Whether an MPC node is down at this moment.
 
         Args:
@@ -82,7 +82,7 @@ class LinkTransport(Protocol):
         """
         ...
 
-    def handled(self, party: PartyId) -> None:
+    def on_handled(self, party: PartyId) -> None:
         """An MPC node has handled a request."""
         ...
 
@@ -90,9 +90,9 @@ class LinkTransport(Protocol):
 class DirectTransport:
     """Everything arrives at once."""
 
-    instant = True
+    is_instant = True
     streams = False
-    faulty = False
+    has_faults = False
 
     def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """See ``LinkTransport``."""
@@ -102,32 +102,32 @@ class DirectTransport:
         """See ``LinkTransport``."""
         return tuple(data for _, data in messages)
 
-    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+    def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
         """See ``LinkTransport``."""
         return False
 
-    def handled(self, party: PartyId) -> None:
+    def on_handled(self, party: PartyId) -> None:
         """See ``LinkTransport``."""
 
 
 class ImmediateExchange:
     """An exchange that takes no time."""
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """See ``Exchange``."""
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """See ``Exchange``."""
 
-    refuse = come
+    receive_refusal = receive_reply
 
-    async def going(self, pieces: Pieces) -> Pieces:
+    async def stream_request(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
         async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
 
-    coming = going
+    stream_reply = stream_request
 
     def close(self) -> None:
         """See ``Exchange``."""

@@ -95,7 +95,7 @@ def create_app(
         if log is not None:
             log.flush()  # the server may end this process by a signal
 
-    book = RequestRecorder("node", log, clock=clock, now=log_now or now)
+    recorder = RequestRecorder("node", log, clock=clock, now=log_now or now)
     app = NodeApp(
         title=TITLE,
         version=__version__,
@@ -105,7 +105,7 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
         middleware=[
-            Middleware(RequestIds, book),
+            Middleware(RequestIds, recorder),
             *([Middleware(meter.MeterMiddleware)] if meter.ON else []),
             Middleware(logs.RequestLog, clock=clock),
         ],
@@ -116,7 +116,7 @@ def create_app(
     app.state.settings = settings
     app.state.gateway = gateway
     app.state.wallet = wallet
-    app.state.book = book
+    app.state.recorder = recorder
     share = max(1, settings.limits.connections // SHARE)
     app.state.authenticator = Authenticator(gateway, now=now, clock=clock, most_waiting=share)
     app.state.places = UserSlots(share)

@@ -93,7 +93,7 @@ class SealedShare:
     curve: str
 
     @property
-    def fits(self) -> bool:
+    def matches_store(self) -> bool:
         """Whether the secret store is of this key."""
         store = self.secret_store
         return (store.key_id, store.curve) == (self.key_id, self.curve)
@@ -213,7 +213,9 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
         ApiError: they are others.
     """
     found = record.epoch, record.public_key.encode(), record.chain_code
-    if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
+    if found != (key.epoch, key.public_key, key.chain_code) or not key.matches_shares(
+        record.to_bytes()
+    ):
         raise UntrustedNode("The MPC nodes have signed a record of other shares than these")
 
 

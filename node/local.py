@@ -346,7 +346,7 @@ class LocalService:
                 self.wait(pause_ms)
             began = self.now_ms
             try:
-                answer = self._made(call)
+                answer = self._call(call)
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
                 continue
@@ -402,7 +402,7 @@ class LocalService:
         carried: list[Carried] = []
         try:
             self.change()
-            self._succeed(call)
+            self._call_successfully(call)
             gateway.listener = carried.append
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
@@ -410,7 +410,7 @@ class LocalService:
                 self.change(calls.network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
-                self._succeed(call)
+                self._call_successfully(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
                 made.append(Run(ended, tuple(carried)))
@@ -419,14 +419,14 @@ class LocalService:
             self.change(*before)
         return made
 
-    def _made(self, call: Callable[[], object]) -> object:
+    def _call(self, call: Callable[[], object]) -> object:
         """Make a call; a coroutine is run."""
         answer = call()
         return self.run(answer) if inspect.iscoroutine(answer) else answer
 
-    def _succeed(self, call: Callable[[], object]) -> None:
+    def _call_successfully(self, call: Callable[[], object]) -> None:
         """Make a call that has to succeed."""
-        answer = self._made(call)
+        answer = self._call(call)
         if isinstance(answer, httpx.Response) and answer.is_error:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 

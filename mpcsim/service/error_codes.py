@@ -225,7 +225,7 @@ def markdown_table(of: str) -> str:
 
 
 def header_schemas(of: str) -> dict[str, dict[str, object]]:
-    """Both headers of errors, as components of an OpenAPI document; argument as of ``markdown_table``."""
+    """Return both error headers as OpenAPI header components; ``of`` as for ``markdown_table``."""
     return {
         HEADER: {
             "description": "What went wrong, for programs; the table at the top has all of them.",

@@ -108,7 +108,7 @@ class SimulatedNetwork:
         return now - self._since
 
     @property
-    def instant(self) -> bool:
+    def is_instant(self) -> bool:
         """Whether nothing takes time, for now."""
         return self.model is None
 
@@ -118,7 +118,7 @@ class SimulatedNetwork:
         return self.model is not None and self.model.connection.forwarding == "stream"
 
     @property
-    def faulty(self) -> bool:
+    def has_faults(self) -> bool:
         """See ``Carrier``."""
         return bool(self.faults)
 
@@ -153,7 +153,7 @@ class SimulatedNetwork:
             await asyncio.sleep(wait / 1000)
         return tuple(kept)
 
-    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+    def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
         """Whether a crash keeps an MPC node down at this moment."""
         for index, crash in enumerate(self.crashes):
             if crash.party != party or self._handled[party] < crash.after_messages:
@@ -166,7 +166,7 @@ class SimulatedNetwork:
                 return True
         return False
 
-    def handled(self, party: PartyId) -> None:
+    def on_handled(self, party: PartyId) -> None:
         """An MPC node has handled a request under these conditions."""
         self._handled[party] += 1
 
@@ -264,22 +264,22 @@ class _Carried:
         self._under_way = 0
         self._closed = False
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """See ``Exchange``."""
         await self._take_time(self._there, size)
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """See ``Exchange``."""
         await self._take_time(self._there[::-1], size)
 
-    async def refuse(self, size: int) -> None:
+    async def receive_refusal(self, size: int) -> None:
         """See ``Exchange``: here they do."""
 
-    def going(self, pieces: Pieces) -> Pieces:
+    def stream_request(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
         return self._carry(self._there, pieces)
 
-    def coming(self, pieces: Pieces) -> Pieces:
+    def stream_reply(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
         return self._carry(self._there[::-1], pieces)
 

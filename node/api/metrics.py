@@ -40,7 +40,7 @@ class Argon2Metrics(Collector):
         yield GaugeMetricFamily(
             "mpcsim_argon2_waiting", "Those that wait to begin.", value=self._queue.waiting
         )
-        yield self._waits.family()
+        yield self._waits.to_family()
 
 
 def metrics_source(app: FastAPI) -> MetricsSource:
@@ -50,7 +50,7 @@ def metrics_source(app: FastAPI) -> MetricsSource:
     """
     wallet = app.state.wallet
     requests = RequestCounts(operations_by_path([*routes.public.routes, *routes.wallet.routes]))
-    app.state.book.counters.append(requests.count)
+    app.state.recorder.counters.append(requests.count)
     collectors = [
         requests,
         Argon2Metrics(wallet.argon2),
@@ -71,7 +71,7 @@ def probes(gateway: GatewayClient) -> list[Probe]:
 
     async def mpc_nodes() -> CheckResults:
         try:
-            silent = await gateway.silent()
+            silent = await gateway.unreachable_nodes()
         except UntrustedNode as error:
             return {"mpc_nodes": None, "identities": error.message}
         except ApiError as error:

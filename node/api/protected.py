@@ -78,7 +78,7 @@ class ProtectedRoute(HeadRoute):
                 authenticator: Authenticator = request.app.state.authenticator
                 caller = await authenticator.caller(request.headers.get("authorization"))
                 request_record(request).user_id = caller.claims.user_id
-                with places.held(caller.claims.user_id):
+                with places.hold(caller.claims.user_id):
                     if takes_body:
                         body = await read_body(request)
                         request = JsonRequest(request.scope, request.receive, body)

@@ -148,19 +148,19 @@ class GatewayClient:
             UntrustedNode: they are not those that are trusted.
         """
         if self._nodes is None or fresh:
-            self._nodes, _ = await self._met()
+            self._nodes, _ = await self._fetch_nodes()
         return self._nodes
 
-    async def silent(self) -> list[PartyId]:
+    async def unreachable_nodes(self) -> list[PartyId]:
         """Those of the MPC nodes that the gateway cannot reach now, as far as it says so.
 
         Raises:
             UntrustedNode: they are not those that are trusted.
         """
-        self._nodes, said = await self._met()
+        self._nodes, said = await self._fetch_nodes()
         return [party for party in MPC_NODES if said[ROLES[party]].get("answers") is False]
 
-    async def _met(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
+    async def _fetch_nodes(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
         """Who the MPC nodes are, and all that the gateway says of them."""
         said = _object(await self._get("/mpc/v1/nodes", None))
         found = _hellos(said)
@@ -191,7 +191,9 @@ class GatewayClient:
             )
         return keys
 
-    async def present(self, token: str, user_id: str, curve: str, key_id: str) -> bytes | None:
+    async def current_record(
+        self, token: str, user_id: str, curve: str, key_id: str
+    ) -> bytes | None:
         """Return the ``SignedRecord`` of a user's key, if these are its present shares.
 
         Raises:
@@ -410,14 +412,14 @@ class GatewayClient:
         try:
             reply = await self._transport.request(method, path, token=token, body=body, **options)
         except ConnectionLost as lost:
-            call.over()
+            call.finish()
             if not again:
                 raise _no_answer(lost) from None
             return await self._request(method, path, token, body, may_be_empty=may_be_empty)
         except TransportFailed as failed:
-            call.over()
+            call.finish()
             raise _no_answer(failed) from None
-        call.over(reply.status, len(reply.body))
+        call.finish(reply.status, len(reply.body))
         if not 200 <= reply.status < 300:
             raise _refusal(reply, making=path in _MAKING)
         if reply.status != 200 and not (may_be_empty and reply.status == 204):

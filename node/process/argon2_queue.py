@@ -1,9 +1,9 @@
-"""Who computes Argon2id next: users in turn, so that one who tries many passwords holds up nobody
-else.
+"""Queue of Argon2id computations, fair between users: many passwords of one hold up nobody else.
 
-A computation takes a core and 64 MiB for a tenth of a second. So many go on at a time; the others
-wait, of each user in the order in which they came, and users are served one after the other
-(``FairScheduler``). How many may wait is bounded, of one user and in all; who comes then is refused.
+A computation takes a core and 64 MiB for a tenth of a second, so the number of concurrent ones is
+bounded. The others wait: those of one user in order of arrival, and users are served round robin
+(``FairScheduler``). The number that may wait is bounded for each user and in all; beyond that a
+request is refused.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Computation(Generic[T]):
         self.work = work
         self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         """Its result; cancelled if nobody waits for its turn any more."""
-        self.watching: asyncio.Task[None] | None = None
+        self.watcher: asyncio.Task[None] | None = None
         """Whether whoever asked is still there."""
         self._queue = queue
 
@@ -130,16 +130,16 @@ class Computation(Generic[T]):
         try:
             return await asyncio.shield(self.future)
         except asyncio.CancelledError:
-            self.leave()
+            self.abandon()
             raise
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Nobody wants it any more: if its turn has not come it never will. What is being computed
         cannot be stopped."""
         if self._queue.drop(self):
             self.future.cancel()
 
-    def gone(self) -> None:
+    def on_caller_gone(self) -> None:
         """Whoever asked has hung up; otherwise as ``leave``."""
         if self._queue.drop(self):
             self.future.set_exception(CallerGone())
@@ -167,7 +167,9 @@ class Argon2Queue:
         """Hears how many seconds each has waited, when its turn comes."""
         self.running = 0
         """That go on now."""
-        self._turns: FairScheduler[Computation[Any]] = FairScheduler() if turns is None else turns
+        self._scheduler: FairScheduler[Computation[Any]] = (
+            FairScheduler() if turns is None else turns
+        )
         self._since: dict[Computation[Any], float] = {}
         self._clock = clock
         self._pool = ThreadPoolExecutor(
@@ -177,7 +179,7 @@ class Argon2Queue:
     @property
     def waiting(self) -> int:
         """How many wait."""
-        return len(self._turns)
+        return len(self._scheduler)
 
     def check(self, user: str) -> None:
         """See whether there is room, before anything is begun that leads here.
@@ -187,7 +189,7 @@ class Argon2Queue:
         """
         try:
             if self.running >= self.places:
-                self._turns.check(user)
+                self._scheduler.check(user)
         except QueueFull:
             raise PasswordsBusy from None
 
@@ -210,30 +212,30 @@ class Argon2Queue:
         if self.running < self.places:
             self._begin(asked, 0.0)
             return asked
-        self._turns.add(user, asked)
+        self._scheduler.add(user, asked)
         self._since[asked] = self._clock()
         if gone is not None:
-            asked.watching = asyncio.create_task(_drop_when_gone(gone(), asked))
+            asked.watcher = asyncio.create_task(_drop_when_gone(gone(), asked))
         return asked
 
     def drop(self, asked: Computation[Any]) -> bool:
         """Take it out of the queue; False if it is not there."""
-        if not self._turns.remove(asked.user, asked):
+        if not self._scheduler.remove(asked.user, asked):
             return False
-        self._over(asked)
+        self._end_waiting(asked)
         return True
 
     def close(self) -> None:
         """Whoever waits is cancelled; what goes on is left alone."""
-        while (asked := self._turns.next()) is not None:
-            self._over(asked)
+        while (asked := self._scheduler.next()) is not None:
+            self._end_waiting(asked)
             asked.future.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _over(self, asked: Computation[Any]) -> float:
+    def _end_waiting(self, asked: Computation[Any]) -> float:
         """Its waiting is; how long that was."""
-        if asked.watching is not None:
-            asked.watching.cancel()
+        if asked.watcher is not None:
+            asked.watcher.cancel()
         return self._clock() - self._since.pop(asked)
 
     def _begin(self, asked: Computation[Any], waited_s: float) -> None:
@@ -253,13 +255,13 @@ class Argon2Queue:
             asked.future.exception()  # maybe nobody asks
         else:
             asked.future.set_result(done.result())
-        if (following := self._turns.next()) is not None:
-            self._begin(following, self._over(following))
+        if (following := self._scheduler.next()) is not None:
+            self._begin(following, self._end_waiting(following))
 
 
 async def _drop_when_gone(gone: Awaitable[None], asked: Computation[Any]) -> None:
     await gone
-    asked.gone()
+    asked.on_caller_gone()
 
 
 def _lower_priority() -> None:

@@ -42,7 +42,7 @@ class Workers:
         future.add_done_callback(_retrieve_exception)
         return future
 
-    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def run_in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)

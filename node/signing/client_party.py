@@ -159,7 +159,7 @@ class ClientParty(Generic[R]):
 
         def start() -> list[Output[R]]:
             begun = self._party.phase is not Phase.NOT_STARTED
-            return ([] if begun else self._party.start()) + self._take(mail)
+            return ([] if begun else self._party.start()) + self._receive_all(mail)
 
         outputs = await self._compute(start)
         return await self._converse(outputs, self._exchange, last_word, rounds=1)
@@ -175,7 +175,7 @@ class ClientParty(Generic[R]):
     ) -> None:
         if error is not None and self._open:
             self._open = False
-            self._workers.later(self._give_up())
+            self._workers.run_in_background(self._give_up())
 
     # ------------------------------------------------------------------ the conversation
 
@@ -196,7 +196,7 @@ class ClientParty(Generic[R]):
                 mail = await self._send(post, messages)
             self._check_token()
             post = self._exchange
-            outputs = await self._compute(partial(self._take, mail))
+            outputs = await self._compute(partial(self._receive_all, mail))
 
     async def _send(self, post: Post, messages: Messages) -> Sequence[bytes]:
         self._open = True
@@ -213,7 +213,7 @@ class ClientParty(Generic[R]):
             self._working = self._workers.submit(work)
             return await asyncio.shield(self._working)
 
-    def _take(self, mail: Iterable[bytes]) -> list[Output[R]]:
+    def _receive_all(self, mail: Iterable[bytes]) -> list[Output[R]]:
         """Let the party have its mail, without what is not an envelope, or not genuine."""
         outputs: list[Output[R]] = []
         for data in mail:
@@ -227,10 +227,10 @@ class ClientParty(Generic[R]):
     async def _abort(self, aborted: Aborted, notices: Messages) -> NoReturn:
         self._open = False
         self._on_abort.counts[aborted.reason] += 1
-        telling = self._workers.later(self._tell(aborted, notices))
+        telling = self._workers.run_in_background(self._notify_others(aborted, notices))
         raise SessionAborted(aborted, await asyncio.shield(telling))
 
-    async def _tell(self, aborted: Aborted, notices: Messages) -> bool | None:
+    async def _notify_others(self, aborted: Aborted, notices: Messages) -> bool | None:
         """Act on an abort, then tell the others; except whoever told us."""
         suspended = None
         if (
@@ -325,7 +325,8 @@ def _abort_text(aborted: Aborted, suspended: bool | None) -> str:
 def _waiting_text(waiting: Waiting | None) -> str:
     if waiting is None:
         return "MPC session ended without a result"
-    text = f"MPC session ended {waiting.where} without a message from party {_name_parties(waiting.parties)}"
+    silent = _name_parties(waiting.parties)
+    text = f"MPC session ended {waiting.where} without a message from party {silent}"
     if waiting.unopened:
         text += f"; messages in the name of party {_name_parties(waiting.unopened)} do not open"
     for j, reason in waiting.gave_up.items():

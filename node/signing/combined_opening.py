@@ -94,7 +94,7 @@ class SessionOpening:
         except UsageError as error:
             raise cannot_begin(error) from None
         messages = self._early.messages
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             epoch,
             user_id,
             boots[signer],
@@ -152,7 +152,7 @@ def vault_request(
     store, epoch = sealed.secret_store, bytes.fromhex(sealed.key_id)
     parties, proofs = opening_nodes(sealed, signer), {}
     for other in set(parties) - {signer}:
-        use = VaultUse.opening(
+        use = VaultUse.for_opening(
             epoch, user_id, boots[other], reply_key.public, presignatures=count, using=using
         )
         proofs[other] = UseProof(use.boot, use.mac(store.auth_keys[other]))
@@ -230,12 +230,12 @@ class SessionStarter:
 
         try:
             with timing.span("round1"):
-                beginning, reply = await self._vaults.of_present_boots(ask)
+                beginning, reply = await self._vaults.with_current_boots(ask)
             answered = True
             self._sessions.check_token(caller)
             self._suspensions.check(bytes.fromhex(sealed.key_id))  # since it was asked
             by = opening_nodes(sealed, signer)
-            opened, sealing = await self._vaults.unsealed(
+            opened, sealing = await self._vaults.open_delivered(
                 caller, sealed, beginning.reply_key, reply.vault, by, timing
             )
             with timing.span("compute"):
@@ -244,7 +244,7 @@ class SessionStarter:
             if key is not None and (answered or may_leave_open(error)):
                 exchange, others = self._sessions.exchange(caller.token, key), {signer: None}
                 giving_up = give_up(exchange, asked.protocol, key.session_id, others, self._rng)
-                telling = self._workers.later(giving_up)
+                telling = self._workers.run_in_background(giving_up)
                 if isinstance(error, ApiError) and answered:
                     await asyncio.shield(telling)  # so that the next call finds the key free
             raise

@@ -58,7 +58,7 @@ class PresignaturePool:
 
     def __init__(self, texts: Iterable[str], sealed: SealedShare) -> None:
         store = sealed.secret_store
-        usable = sealed.fits and not store.whole and store.curve == SECP256K1
+        usable = sealed.matches_store and not store.whole and store.curve == SECP256K1
         self._left: list[SealedPresignature] = []
         for text in texts if usable else ():
             with suppress(VaultError):
@@ -70,7 +70,7 @@ class PresignaturePool:
     def __bool__(self) -> bool:
         return bool(self._left)
 
-    def draw(
+    def take(
         self, signer: PartyId | None, boots: Mapping[PartyId, bytes]
     ) -> SealedPresignature | None:
         """The first one that this MPC node signs with, if there is one; it is not there any more.
@@ -86,7 +86,7 @@ class PresignaturePool:
                 return self._left.pop(at)
         return None
 
-    def texts(self) -> list[str]:
+    def to_texts(self) -> list[str]:
         """What is left."""
         return [each.to_text() for each in self._left]
 
@@ -136,8 +136,8 @@ class Presigner:
                 "Invalid secret_store: with vault policy signer nobody would see to it that a "
                 "presignature is used once"
             )
-        if not sealed.fits:
-            await self._vaults.opened_share(caller, sealed, signer, timing)  # it says what is wrong
+        if not sealed.matches_store:
+            await self._vaults.open_share(caller, sealed, signer, timing)  # it says what is wrong
             raise InternalError("a vault of another key has been opened")
         made: list[str] = []
         while len(made) < count:
@@ -215,9 +215,11 @@ class Presigner:
             signer, header.id, header.allowance, header.index, message, path, rho
         )
         encoded = using.encode(NO_CONTEXT)
-        hidden = using.hidden().encode(NO_CONTEXT)
+        hidden = using.hide().encode(NO_CONTEXT)
         vault = vault_request(sealed, signer, user_id, header.boots, reply_key, using=hidden)
-        use = VaultUse.presigned(epoch, user_id, header.boots[signer], reply_key.public, encoded)
+        use = VaultUse.for_presigned(
+            epoch, user_id, header.boots[signer], reply_key.public, encoded
+        )
         proof = UseProof(use.boot, use.mac(sealed.secret_store.auth_keys[signer]))
         try:
             with timing.span("round1"):
@@ -234,13 +236,13 @@ class Presigner:
             raise
         self._sessions.check_token(caller)
         self._suspensions.check(epoch)  # since it was asked
-        opened, sealing = await self._vaults.unsealed(
+        opened, sealing = await self._vaults.open_delivered(
             caller, sealed, reply_key, reply.vault, MPC_NODES, timing
         )
         share = opened.share
         check_answer(share, signer, rho, proof.mac, reply)
         try:
-            presignature = self.part(drawn, sealing, user_id)
+            presignature = self.open_part(drawn, sealing, user_id)
             agreed = presigned.setup(share, presignature, CLIENT, message, rho, path=path)
             party = presigned.party(agreed, session_id=rho, rng=self._rng)
         except (WrongKey, InvalidEncoding, UsageError):
@@ -254,7 +256,7 @@ class Presigner:
         return opened, signature.encode()
 
     @staticmethod
-    def part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:
+    def open_part(sealed: SealedPresignature, key: bytes, user_id: str) -> Presignature:
         """The client's part of the presignature that the header says it is.
 
         Args:

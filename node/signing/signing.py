@@ -101,12 +101,12 @@ class Signer:
         what = SigningTask(SealedShare.parse(stored), message, path)
         party = None if signer is None else next(i for i in MPC_NODES if ROLES[i] == signer)
         deck = PresignaturePool(presignatures, what.sealed)
-        signature = await self._presigned(caller, party, what, deck, timing) if deck else None
+        signature = await self._sign_presigned(caller, party, what, deck, timing) if deck else None
         if signature is None:
-            signature = await self._with(caller, party, what, timing)
-        return signature, deck.texts()
+            signature = await self._sign_interactively(caller, party, what, timing)
+        return signature, deck.to_texts()
 
-    async def _presigned(
+    async def _sign_presigned(
         self,
         caller: Caller,
         signer: PartyId | None,
@@ -115,7 +115,7 @@ class Signer:
         timing: Timing,
     ) -> str | None:
         """With the first presignature that is of use; None: there is none."""
-        while drawn := deck.draw(signer, await self._presigner.boots()):
+        while drawn := deck.take(signer, await self._presigner.boots()):
             made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
             with suppress(PresignatureUnavailable):
                 what.opened, signature = await made
@@ -124,26 +124,26 @@ class Signer:
                     return _verified_hex(share, what.message, signature, timing, what.path)
         return None
 
-    async def _with(
+    async def _sign_interactively(
         self, caller: Caller, signer: PartyId | None, what: SigningTask, timing: Timing
     ) -> str:
         """By the full protocol."""
         if signer is not None:
-            return await self._signed(caller, signer, what, timing)
+            return await self._attempt(caller, signer, what, timing)
         try:
-            return await self._signed(caller, OPERATOR, what, timing)
+            return await self._attempt(caller, OPERATOR, what, timing)
         except ApiError as error:
             # Who does not open its half is not done without.
             opened = what.opened is not None or what.sealed.secret_store.whole
             if not opened or not is_down(error, OPERATOR):
                 raise
-        return await self._signed(caller, INSTITUTION, what, timing)
+        return await self._attempt(caller, INSTITUTION, what, timing)
 
-    async def _signed(
+    async def _attempt(
         self, caller: Caller, signer: PartyId, what: SigningTask, timing: Timing
     ) -> str:
         """One attempt, with one MPC node."""
-        if what.opened is None and self._first_with_vault and what.sealed.fits:
+        if what.opened is None and self._first_with_vault and what.sealed.matches_store:
             begun = await self._early.begin(
                 caller, SessionRequest(what.sealed, signer, what.message, what.path), timing
             )
@@ -151,12 +151,12 @@ class Signer:
             signature = (await begun.result()).encode()
             return _verified_hex(begun.opened.share, what.message, signature, timing, what.path)
         if what.opened is None:
-            what.opened = await self._vaults.opened_share(caller, what.sealed, signer, timing)
-        return await self.with_share(
+            what.opened = await self._vaults.open_share(caller, what.sealed, signer, timing)
+        return await self.sign_with_share(
             caller, signer, what.opened, what.message, timing, path=what.path
         )
 
-    async def with_share(
+    async def sign_with_share(
         self,
         caller: Caller,
         signer: PartyId,
@@ -187,7 +187,7 @@ class Signer:
             report = Report(self._suspensions, user_id, opened, session_id, self._rng)
 
             async def begin(messages: Messages) -> Sequence[bytes]:
-                use = VaultUse.signing(
+                use = VaultUse.for_signing(
                     epoch,
                     user_id,
                     nodes[signer].boot,
@@ -210,7 +210,7 @@ class Signer:
                 signature: bytes = (await client.run(begin, last_word=False)).encode()
             return signature
 
-        signature = await self._vaults.of_present_boots(attempt)
+        signature = await self._vaults.with_current_boots(attempt)
         return _verified_hex(share, message, signature, timing, path)
 
 

@@ -49,7 +49,7 @@ class Report:
         share = self.opened.share
         at = AbortedSession(self.user_id, share.record.epoch, self.session_id)
         sealed = {
-            j: suspension_notices.seal(share.peers[j].pair_secret, at, j, culprit, self.rng)
+            j: suspension_notices.seal_notice(share.peers[j].pair_secret, at, j, culprit, self.rng)
             for j in MPC_NODES
         }
         body = Suspend(at, self.tag, sealed, share.record.curve_name)
@@ -86,7 +86,9 @@ class Suspensions:
         """
         key_id = body.occasion.key_id
         once = len(self._refused) >= MAX_REPORTS
-        task = self._refused[key_id] = self._workers.later(self._reported(body, opened, once))
+        task = self._refused[key_id] = self._workers.run_in_background(
+            self._report_until_noted(body, opened, once)
+        )
         await asyncio.wait([task], timeout=REPORT_S)
         return task.done() and not task.cancelled() and task.result()
 
@@ -94,7 +96,7 @@ class Suspensions:
         """Whatever waits for its next attempt makes its last one now."""
         self._closing.set()
 
-    async def _reported(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
+    async def _report_until_noted(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
         """Ask until the gateway has taken note, or will not. That it knows no such key is no
         answer: its registry may have been put back."""
         key_id, delay = body.occasion.key_id, FIRST_RETRY_S

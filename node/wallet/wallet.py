@@ -276,7 +276,9 @@ class Wallet:
             if beginning is not None or may_leave_open(error):
                 exchange = self._sessions.exchange(token, key)
                 number, others = reshare.RESHARE.number, dict.fromkeys(MPC_NODES)
-                self._workers.later(give_up(exchange, number, key.session_id, others, self._rng))
+                self._workers.run_in_background(
+                    give_up(exchange, number, key.session_id, others, self._rng)
+                )
             raise
         return party, beginning.messages
 
@@ -343,7 +345,7 @@ class Wallet:
         except (Unreachable, UpstreamTimeout, Upstream) as failure:
             registered = None
             with suppress(ApiError):
-                registered = await self._gateway.present(token, user_id, curve, key_id)
+                registered = await self._gateway.current_record(token, user_id, curve, key_id)
             if registered is None:
                 if isinstance(failure, Upstream) and not failure.final:
                     raise OutcomeUnknown(failure) from None
@@ -417,7 +419,7 @@ class Wallet:
         key, record = await self._vaults.open(caller, sealed.key_id, sealed.secret_store, timing)
         with key:
             with timing.span("vault"):
-                share = self._vaults.share(caller, sealed, key, record)
+                share = self._vaults.share_in(caller, sealed, key, record)
             matches = await self._matches(caller, sealed.secret_store, key, password, timing)
         if not matches:
             raise BadRequest("Invalid password")
@@ -452,7 +454,7 @@ class Wallet:
         try:
             key, record = await self._vaults.open(caller, store.key_id, store, timing, guess=False)
             with key, timing.span("vault"):
-                self._vaults.share(caller, sealed, key, record)
+                self._vaults.share_in(caller, sealed, key, record)
         except (BadRequest, NotFound):
             return False
         return True

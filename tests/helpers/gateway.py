@@ -282,7 +282,7 @@ class Client:
         """A request to sign with the proof that belongs to it."""
         signer = PartyId(request.signer)
         what = request.session_id, request.message, request.path, request.count
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             *(request.key_id, self._named(), self._boot(signer)),
             SigningRequest(signer, *what),
             sha256_each(request.messages),
@@ -299,7 +299,7 @@ class Client:
         proofs = {}
         for party in MPC_NODES:
             epoch, boot = share.record.epoch, self._boot(party)
-            use = VaultUse.opening(epoch, self._named(), boot, reply_key)
+            use = VaultUse.for_opening(epoch, self._named(), boot, reply_key)
             proofs[party] = wire.UseProof(boot, use.mac(share.auth_key(party)))
         return wire.OpenVault(share.record.epoch, reply_key, halves, proofs)
 
@@ -377,9 +377,9 @@ class Client:
         epoch = share.record.epoch
         using = wire.PresignedRequest(signer, part.id, allowance, 0, message, path, os.urandom(32))
         said = using.encode(NO_CONTEXT)
-        use = VaultUse.presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
+        use = VaultUse.for_presigned(epoch, self._named(), self._boot(signer), REPLY_KEY, said)
         proof = wire.UseProof(use.boot, use.mac(share.auth_key(signer)))
-        said = using.hidden().encode(NO_CONTEXT)
+        said = using.hide().encode(NO_CONTEXT)
         return wire.Presigned(epoch, using, proof, self._vault(share, store, signer, using=said))
 
     def _vault(
@@ -389,7 +389,7 @@ class Client:
         proofs = {}
         for other in set(MPC_NODES) - {signer}:
             boot = self._boot(other)
-            use = VaultUse.opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
+            use = VaultUse.for_opening(share.record.epoch, self._named(), boot, REPLY_KEY, **about)
             proofs[other] = wire.UseProof(boot, use.mac(share.auth_key(other)))
         return wire.Vault(REPLY_KEY, store.halves, proofs)
 
@@ -400,7 +400,9 @@ class Client:
         tag = wire.SignReply.from_bytes(await self.ask("sign", request)).tag
         at = wire.AbortedSession(await self.user_id(), share.record.epoch, request.session_id)
         sealed = {
-            j: suspension_notices.seal(share.peers[j].pair_secret, at, j, culprit, SystemRng())
+            j: suspension_notices.seal_notice(
+                share.peers[j].pair_secret, at, j, culprit, SystemRng()
+            )
             for j in MPC_NODES
         }
         return wire.Suspend(at, tag, sealed, share.record.curve_name)

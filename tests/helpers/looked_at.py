@@ -53,7 +53,7 @@ def looked_at() -> Iterator[LookedAt]:
         opened.callback(gateway.close)
         ports = {}
         for name, what, of in (
-            ("gateway", gateway.app, gateway.seen()),
+            ("gateway", gateway.app, gateway.metrics_source()),
             ("node", app, metrics_source(app)),
         ):
             port, connections = free_port(), Connections(ConnectionLimits())

@@ -135,7 +135,7 @@ def watch() -> None:
     @functools.wraps(close)
     def closed(self: RequestRecorder, entry: RequestRecord) -> None:
         close(self, entry)
-        LEDGER.written(json.dumps(entry.line()))
+        LEDGER.written(json.dumps(entry.to_line()))
 
     RequestRecorder.close = closed  # type: ignore[method-assign]
 

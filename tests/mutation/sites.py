@@ -26,7 +26,8 @@ from typing import TypeGuard
 
 REFUSALS = frozenset(
     (
-        *("AnotherBoot", "ApiError", "BadRequest", "CheckFailed", "GrantRefused", "RecordError"),
+        *("StaleBoot", "StaleGrant", "ApiError", "BadRequest", "CheckFailed", "GrantRefused"),
+        *("RecordError",),
         *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "OutOfStep", "Refused"),
         *("TokenError", "Unauthorized", "UnknownSigningKey", "UnsignedRecord", "UntrustedNode"),
         *("UsageError", "ValueError", "WrongKey"),
@@ -39,8 +40,15 @@ PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
 VERDICTS = frozenset(
     (
-        *("_follows", "_learn", "_newer", "_tell", "authenticated", "genuine", "names", "opened"),
-        *("signed_by", "verifies", "vouched", "voted"),
+        *("_follows", "_learn", "_newer", "_tell", "authenticate", "has_vote_of", "is_authentic"),
+        *(
+            "is_authenticated_by",
+            "is_hello_authentic",
+            "is_signed_by",
+            "matches_shares",
+            "open_notice",
+        ),
+        *("verifies", "voted"),
     )
 )
 """Functions that say whether something is believed, or take it in only then."""

@@ -165,14 +165,14 @@ async def test_who_is_cancelled_or_gone_gives_up_its_turn():
         await room.open()
         assert await staying.result() == "carol"
         await asyncio.sleep(0)
-        assert staying.watching.cancelled()
+        assert staying.watcher.cancelled()
         assert room.done == ["carol"]
 
 
 async def test_what_is_computed_cannot_be_stopped_but_left():
     async with Room() as room:
-        room.first.leave()
-        room.first.gone()
+        room.first.abandon()
+        room.first.on_caller_gone()
         assert not room.first.future.done()
         await room.open()
         assert room.first.future.result() is True

@@ -70,7 +70,7 @@ def test_a_share_of_a_multiplication_scheme_of_ones_own_is_refused(monkeypatch):
 def opened(share: bytes, made_for: str, asked_for: str) -> KeyShare:
     """What a node makes of a vault that anyone has made, for some key, of something."""
     rng = SeededRng("vault")
-    secrets = {i: vault.SealKey.fresh(rng) for i in MPC_NODES}
+    secrets = {i: vault.SealKey.generate(rng) for i in MPC_NODES}
     publics = {i: secret.public for i, secret in secrets.items()}
     of = {"key_id": made_for, "user_id": "alice"}
     sealed, text = vault.seal_share(

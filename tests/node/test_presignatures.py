@@ -360,7 +360,7 @@ def test_what_is_sealed_under_another_header(name: str) -> None:
     key, made = bytes(32), presignatures(2, 3, (1, 2))[1][0]
     allowance, boots = bytes(16), {OPERATOR: bytes(16), INSTITUTION: bytes(16)}
     true = PresignatureHeader(made.id, made.epoch, OPERATOR, boots, allowance, 0)
-    part = Presigner.part
+    part = Presigner.open_part
     good = seal_presignature(made.to_bytes(), true, key, "alice", SystemRng())
     assert part(good, key, "alice") == made
     other = INSTITUTION if name == "signer" else bytes(32)

@@ -95,7 +95,7 @@ def changed(scene: Scene, **changes: Any) -> SignedRecord:
 
 def other_nodes(scene: Scene) -> SignedRecord:
     """Signed by nodes that the gateway has made up."""
-    fakes = {party: Identity.fresh(SystemRng()) for party in MPC_NODES}
+    fakes = {party: Identity.generate(SystemRng()) for party in MPC_NODES}
     identities = {party: fake.public for party, fake in fakes.items()}
     record = replace(scene.own.record, identities=identities)
     signatures = {p: fake.sign(Vote(record, scene.own.heads[p], 0)) for p, fake in fakes.items()}

@@ -49,7 +49,7 @@ def node(**variables):
                     assert client.get("/", timeout=5).status_code == 200
                     break
                 except httpx.TransportError:
-                    assert process.poll() is None, process.stdout.read()
+                    assert process.poll() is None, process.stdout.from_headers()
                     assert time.monotonic() < until
                     time.sleep(0.05)
             yield process, client

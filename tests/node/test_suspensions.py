@@ -396,7 +396,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
     async with case.opened() as house:
         sealed = SealedShare.parse(stored_share(case.record))
         vaults = house.wallet._vaults
-        opened = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+        opened = await vaults.open_share(house.caller(), sealed, OPERATOR, Timing())
         opened.share.guard.discard(OPERATOR)
         house.wallet._signer._first_with_vault = early
         assert (await case.sign(house)).message.startswith(

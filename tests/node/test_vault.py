@@ -113,7 +113,7 @@ async def test_a_gateway_that_names_a_reply_key_of_its_own_opens_nothing(
     early: bool, house: House
 ) -> None:
     record = await house.generate("secp256k1")
-    own = SealKey.fresh(SystemRng()).public
+    own = SealKey.generate(SystemRng()).public
 
     def opening(body: bytes) -> bytes:
         return replace(wire.OpenVault.from_bytes(body), reply_key=own).to_bytes()

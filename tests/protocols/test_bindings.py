@@ -224,7 +224,7 @@ def granted(key, party, boot, **scope):
 
 
 def notice(pair_secret, to, culprit, **at):
-    return suspension_notices.seal(
+    return suspension_notices.seal_notice(
         pair_secret, AbortedSession(**at), to, culprit, SeededRng("nonce")
     )[24:]
 
@@ -386,7 +386,7 @@ USES = [
     uses(Tag.GRANT, granted, "key party boot verb user_id path key_id session_id message"),
     uses(
         Tag.GRANTED_MESSAGE,
-        lambda message, path: Scope("sign", message=message, path=path).packed(),
+        lambda message, path: Scope("sign", message=message, path=path).pack(),
         "message path",
     ),
     uses(Tag.MAIL, signed_messages._digest, "data"),
@@ -398,10 +398,10 @@ USES = [
         ),
         "pair_secret key_id",
     ),
-    uses(Tag.SUSPENSION_NOTICE, suspension_notices.digest, "notice"),
+    uses(Tag.SUSPENSION_NOTICE, suspension_notices.notice_digest, "notice"),
     uses(
         Tag.HIDDEN_USE,
-        lambda **of: PresignedRequest(2, A, bytes(16), 0, **of).hidden().hidden,
+        lambda **of: PresignedRequest(2, A, bytes(16), 0, **of).hide().hide,
         "path message_hash rho",
     ),
     uses(

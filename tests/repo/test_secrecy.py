@@ -33,7 +33,7 @@ def made() -> dict[str, str]:
     rng = SystemRng()
     salt, share = new_salt(rng), rng.bytes(400)
     about = {"key_id": "ab" * 32, "curve": "ed25519", "user_id": "somebody"}
-    seal_keys = {i: SealKey.fresh(rng).public for i in (2, 3)}
+    seal_keys = {i: SealKey.generate(rng).public for i in (2, 3)}
     nodes = NodeKeys(seal_keys, *({i: rng.bytes(32) for i in (2, 3)} for _ in range(2)))
     password = DerivedKey(password_key(PASSWORD, salt, CHEAP), salt, CHEAP)
     encrypted_share, secret_store = seal_share(

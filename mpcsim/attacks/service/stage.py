@@ -363,7 +363,7 @@ class Stage:
         """What shows an MPC node that the secret store is behind a request to open it: whoever has
         the store has the key for it."""
         boot = self.node(party).hello().boot
-        use = VaultUse.opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
+        use = VaultUse.for_opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
         return wire.UseProof(boot, use.mac(store.auth_keys[party]))
 
     def look_up(self, path: str, token: str | bytes | None) -> Any:
@@ -482,7 +482,7 @@ class Thief(Wallet):
         gateway.sign = self._keeping_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         sessions, vaults = self._sessions, self._vaults
         sessions.fresh_key = self._keeping_ids(sessions.fresh_key)  # type: ignore[method-assign]
-        vaults.share = self._guarding(vaults.share)  # type: ignore[method-assign]
+        vaults.share_in = self._guarding(vaults.share_in)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
     def take_share(self, curve: Curve = CURVE) -> KeyShare:
@@ -572,7 +572,7 @@ class Thief(Wallet):
         Raises:
             Refusal: it is refused.
         """
-        signing = self._signer.with_share(
+        signing = self._signer.sign_with_share(
             self.caller, signer, OpenedShare(share, 0), message, Timing()
         )
         return bytes.fromhex(self.stage.run(signing))

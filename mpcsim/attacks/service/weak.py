@@ -338,7 +338,7 @@ def _unsigned_mail(service: LocalService) -> None:
             plain = [unsigned(data) for data in mail]
             return [out for data in plain for out in found._party.receive(*data)]
 
-        found._take = take
+        found._receive_all = take
         return found
 
     sessions.client = client
@@ -386,7 +386,7 @@ STORED_BOOTS: Final = Part(
 def _any_header(service: LocalService) -> None:
     presigner = service.app.state.wallet._presigner
     headers: dict[bytes, PresignatureHeader] = {}
-    make, opened = presigner.make, presigner.part
+    make, opened = presigner.make, presigner.open_part
 
     async def noting(*arguments: Any) -> list[str]:
         made: list[str] = await make(*arguments)
@@ -396,7 +396,7 @@ def _any_header(service: LocalService) -> None:
     def part(sealed: SealedPresignature, *arguments: Any) -> Any:
         return opened(replace(sealed, header=headers[sealed.header.id]), *arguments)
 
-    presigner.make, presigner.part = noting, part
+    presigner.make, presigner.open_part = noting, part
 
 
 ANY_HEADER: Final = Part("a REST node that opens a presignature under whatever header", _any_header)
@@ -493,7 +493,7 @@ def _suspending(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
-        said = SuspensionReceipt(at.occasion.key_id, suspension_notices.digest(at.notice), 1)
+        said = SuspensionReceipt(at.occasion.key_id, suspension_notices.notice_digest(at.notice), 1)
         return wire.SuspendReply(1, node._context.identity.sign(said))
 
     node._verbs = {**node._verbs, "suspend": suspend}

@@ -37,7 +37,7 @@ class LoadedCarrier(DirectTransport):
     delivered when that is done.
     """
 
-    instant = False
+    is_instant = False
 
     def __init__(
         self,
@@ -208,25 +208,25 @@ class _Loaded:
         self._taken = False
         """Whether it has a connection."""
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """See ``Exchange``."""
         await self._carry(self._request, self._there, size)
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """See ``Exchange``. The connection is free as soon as the answer is there."""
         await self._carry(self._answer, self._there[::-1], size, last=True)
 
-    async def refuse(self, size: int) -> None:
+    async def receive_refusal(self, size: int) -> None:
         """See ``Exchange``. It costs who gets it nothing."""
         await self._carry(self._call.refusal(self._request), self._there[::-1], size, last=True)
 
-    def going(self, pieces: Pieces) -> Pieces:
+    def stream_request(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``; here messages are stored, and forwarded whole."""
-        return self._whole(pieces, self.go)
+        return self._whole(pieces, self.send_request)
 
-    def coming(self, pieces: Pieces) -> Pieces:
+    def stream_reply(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
-        return self._whole(pieces, self.come)
+        return self._whole(pieces, self.receive_reply)
 
     def close(self) -> None:
         """See ``Exchange``."""

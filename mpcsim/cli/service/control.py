@@ -30,7 +30,7 @@ def add(subparsers: Any) -> None:
 def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
     if argument.flag:
         parser.add_argument(f"--{argument.name}", action="store_true", help=argument.text)
-    elif not argument.placed:
+    elif not argument.is_positional:
         parser.add_argument(f"--{argument.name}", metavar=argument.name.upper(), help=argument.text)
     elif argument.optional:
         name = argument.name
@@ -45,9 +45,11 @@ def run(options: argparse.Namespace) -> int:
 
     switch = COMMANDS[options.switch]
     told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
-    told = switch.given({name: value for name, value in told.items() if value is not None})
+    told = switch.parse_arguments(
+        {name: value for name, value in told.items() if value is not None}
+    )
     if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:
         told["scenario"] = found.dumps()
-    answer = over_http(options.data).throw(switch.name, told)
+    answer = over_http(options.data).execute(switch.name, told)
     sys.stdout.write(json.dumps(answer or {"done": switch.name}, indent=2) + "\n")
     return 0

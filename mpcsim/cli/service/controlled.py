@@ -55,7 +55,7 @@ def _let_network_change(gateway: RunningGateway, child: ProcessFaults) -> None:
         SimulatedNetwork(*under)  # it may be refused, or have to be compiled
         return partial(network.change, *under)
 
-    child.network = another
+    child.prepare_network = another
     if child.conditions.scenario is not None:
         another(child.conditions.scenario)()
 

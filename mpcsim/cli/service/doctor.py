@@ -73,7 +73,7 @@ async def _examine(options: argparse.Namespace) -> int:
             totals["repaired"] += examined.repaired
             users.add(examined.finding.user_id)
             _tell(_as_json(examined) if options.json else _line(examined))
-        unheard = {ROLES[party]: _told(trouble) for party, trouble in found.unheard.items()}
+        unheard = {ROLES[party]: _told(trouble) for party, trouble in found.unavailable.items()}
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
         if options.json:
@@ -120,7 +120,7 @@ def _sentence(trouble: Trouble) -> str:
 
 
 def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
-    for trouble in found.unheard.values():
+    for trouble in found.unavailable.values():
         _tell(f"{trouble.text}: {trouble.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""

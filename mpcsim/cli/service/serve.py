@@ -117,9 +117,9 @@ def run(options: argparse.Namespace) -> int:
                 revival = _start(starter, options, under, shown)
             while True:
                 with starter.lock:
-                    if (ended := processes.ended(revival.names)) is not None:
+                    if (ended := processes.find_ended(revival.names)) is not None:
                         break
-                    revival.look()
+                    revival.restart_due()
                 time.sleep(CHECK_S)
         except KeyboardInterrupt:
             with suppress(OSError):  # the terminal may be gone
@@ -160,7 +160,7 @@ def _starter(processes: ProcessGroup, options: argparse.Namespace) -> Iterator[_
     check_workers(os.environ)
     board = FaultController(processes, options.data)
     at = access.ControlAccess(f"http://{HOST}:{options.control}", SystemRng().bytes(32).hex())
-    with app.serve_control(board.switch, at.token, options.control), ExitStack() as announced:
+    with app.serve_control(board.execute, at.token, options.control), ExitStack() as announced:
 
         def announce() -> str:
             announced.enter_context(access.write_access(options.data, at))

@@ -112,7 +112,7 @@ def _write(made: Sequence[Request]) -> None:
 
 def _warn(found: LogScan) -> None:
     """Of what has been left out."""
-    for path, lines in found.odd.items():
+    for path, lines in found.unreadable.items():
         said = f"{path}: left out what is no log line ({lines})"
         sys.stderr.write(escape_unprintable(said) + "\n")
 

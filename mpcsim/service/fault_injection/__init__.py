@@ -1,13 +1,14 @@
-"""Switches for people who develop against the service: break it on purpose, and mend it again.
+"""Fault injection for people who develop against the service: break it on purpose, and mend it.
 
-``commands`` has them all, as data. ``controller`` throws them: it is where the processes were started
-(``mpcsim serve --control``, or a test), and speaks to each over the line that is its standard input
-(``process_faults``). ``app`` is the HTTP interface in front of it, ``client`` the other end of that.
+``commands`` lists all commands as data. ``controller`` carries them out: it lives where the
+processes were started (``mpcsim serve --control``, or a test), and speaks to each over the socket
+that is its standard input (``process_faults``). ``app`` is the HTTP interface in front of it,
+``client`` the other end of that.
 
-Nothing here is loaded where nobody asked for it, and no product code can be switched: a process
-that takes switches is another program (``mpcsim.cli.service.controlled``, ``node.controlled``),
-which puts them around the product: a clock that is given, a network that is there to be changed, a
-layer around the application.
+Nothing here is loaded unless asked for, and no product code can be made to fail: a process that
+accepts faults is another program (``mpcsim.cli.service.controlled``, ``node.controlled``), which
+wraps the product: a clock that is given, a network that can be changed, a layer around the
+application.
 """
 
 from mpcsim.service.fault_injection import access, app

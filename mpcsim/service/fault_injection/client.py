@@ -54,35 +54,35 @@ class Control:
     """The switches of a service (``mpcsim.service.fault_injection.commands``). Every method raises
     ``UsageError`` for what makes no sense, and ``NotApplied`` if a process does not do it."""
 
-    throw: Execute = field(repr=False)
+    execute: Execute = field(repr=False)
     """From a switch's name and what it is told to what it answers."""
 
     def down(self, part: Part) -> ActiveFault:
         """Stop a process at once, and leave it so."""
-        self.throw("down", {"part": part})
+        self.execute("down", {"part": part})
         return ActiveFault(lambda: self.up(part))
 
     def up(self, part: Part) -> None:
         """Start a process that is down."""
-        self.throw("up", {"part": part})
+        self.execute("up", {"part": part})
 
     def kill(self, part: Part) -> None:
         """Kill a process and start it again; returns when it answers."""
-        self.throw("kill", {"part": part})
+        self.execute("kill", {"part": part})
 
     def slow(self, part: Part, ms: float) -> ActiveFault:
         """Have a process answer every request so much later."""
-        self.throw("slow", {"part": part, "ms": ms})
-        return ActiveFault(lambda: self.throw("slow", {"part": part, "ms": 0}))
+        self.execute("slow", {"part": part, "ms": ms})
+        return ActiveFault(lambda: self.execute("slow", {"part": part, "ms": 0}))
 
     def cut(self, part: Part) -> ActiveFault:
         """Cut a process off: whoever asks it waits."""
-        self.throw("cut", {"part": part})
+        self.execute("cut", {"part": part})
         return ActiveFault(lambda: self.mend(part))
 
     def mend(self, part: Part) -> None:
         """Undo ``cut``."""
-        self.throw("mend", {"part": part})
+        self.execute("mend", {"part": part})
 
     def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> ActiveFault:
         """Put a network in force, with the faults of a scenario.
@@ -98,18 +98,18 @@ class Control:
                 under = Scenario.load(Path(under))
             case Network():
                 under = Scenario(under)
-        self.throw("network", {} if under is None else {"scenario": under.dumps()})
-        return ActiveFault(lambda: self.throw("network", {}))
+        self.execute("network", {} if under is None else {"scenario": under.dumps()})
+        return ActiveFault(lambda: self.execute("network", {}))
 
     def expire(self, times: int = 1) -> ActiveFault:
         """Have the next access tokens expired when the gateway issues them."""
-        self.throw("expire", {"times": times})
-        return ActiveFault(lambda: self.throw("expire", {"times": 0}))
+        self.execute("expire", {"times": times})
+        return ActiveFault(lambda: self.execute("expire", {"times": 0}))
 
     def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> ActiveFault:
         """Have all processes look at a clock that is so much ahead of this machine's."""
-        self.throw("clock", {"seconds": hours * 3600 + seconds})
-        return ActiveFault(lambda: self.throw("clock", {"seconds": 0}))
+        self.execute("clock", {"seconds": hours * 3600 + seconds})
+        return ActiveFault(lambda: self.execute("clock", {"seconds": 0}))
 
     def fail_next(
         self, endpoint: str, answer: int | str, times: int = 1, *, done: bool = False
@@ -122,25 +122,25 @@ class Control:
             done: carry the calls out, and lose the answers.
         """
         order = {"endpoint": endpoint, "answer": str(answer)}
-        self.throw("fail", {**order, "times": times, "done": done})
-        return ActiveFault(lambda: self.throw("fail", {**order, "times": 0}))
+        self.execute("fail", {**order, "times": times, "done": done})
+        return ActiveFault(lambda: self.execute("fail", {**order, "times": 0}))
 
     def reset_users(self) -> None:
         """Empty the stores: there are no users then."""
-        self.throw("reset-users", {})
+        self.execute("reset-users", {})
 
     def demo_users(self, count: int = 3) -> list[dict[str, Any]]:
         """Users with a key on each curve: name, token, password and what was made of each key."""
-        users: list[dict[str, Any]] = self.throw("demo-users", {"count": count})["users"]
+        users: list[dict[str, Any]] = self.execute("demo-users", {"count": count})["users"]
         return users
 
     def status(self) -> dict[str, Any]:
         """What is switched on."""
-        return self.throw("status", {})
+        return self.execute("status", {})
 
     def reset(self) -> None:
         """Undo all that can be undone."""
-        self.throw("reset", {})
+        self.execute("reset", {})
 
 
 def over_http(data: Path | str) -> Control:

@@ -46,7 +46,7 @@ class Argument:
     flag: bool = False
 
     @property
-    def placed(self) -> bool:
+    def is_positional(self) -> bool:
         """Whether the command line knows it by its place, not by its name."""
         return not self.flag and (not self.optional or self.name == "scenario")
 
@@ -72,13 +72,13 @@ class ControlCommand:
             name = each.name.upper()
             if each.flag:
                 words.append(f"[--{each.name}]")
-            elif each.placed:
+            elif each.is_positional:
                 words.append(f"[{name}]" if each.optional else name)
             else:
                 words.append(f"[--{each.name} {name}]")
         return " ".join(words)
 
-    def given(self, said: object) -> dict[str, Any]:
+    def parse_arguments(self, said: object) -> dict[str, Any]:
         """Arguments as they are meant; those that are missing are left out.
 
         Raises:

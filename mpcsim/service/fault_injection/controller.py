@@ -86,29 +86,29 @@ class FaultController:
         self.patience_s = patience_s
         self._programs: dict[str, Program] = {}
         self._conditions: dict[str, Conditions] = {}
-        self._said: dict[str, bytearray] = {}
+        self._unread: dict[str, bytearray] = {}
         """What a process has answered and nobody has read yet."""
         self._numbers = count(1)
         self._quiet = False
-        processes.greeting = self._greeting
+        processes.first_line = self._first_line
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
-        """Start processes that take switches, and wait until all of them answer; as ``ProcessGroup``."""
+        """Start processes that accept faults; see ``ProcessGroup.start``."""
         for program in programs:
             self._programs[program.name] = program
             self._conditions[program.name] = AS_STARTED
         self._quiet = quiet
         self._processes.start(*programs, quiet=quiet)
 
-    def switch(self, name: str, arguments: object) -> Answer:
+    def execute(self, name: str, arguments: object) -> Answer:
         """Throw a switch (``table``); returns when it is in force.
 
         Raises:
             UsageError: there is none, or not with these arguments; ``NotApplied``: a process has
                 not done it.
         """
-        given = find_command(name).given(arguments)
-        do: Callable[..., Answer | None] = getattr(self, "switch_" + name.replace("-", "_"))
+        given = find_command(name).parse_arguments(arguments)
+        do: Callable[..., Answer | None] = getattr(self, "do_" + name.replace("-", "_"))
         with self.lock:
             answer = do(**given) or {}
         if name != "status":
@@ -118,57 +118,57 @@ class FaultController:
 
     # ------------------------------------------------------------------ processes
 
-    def switch_down(self, part: str) -> None:
-        self._running(part)
+    def do_down(self, part: str) -> None:
+        self._check_running(part)
         self._processes.kill(part)
 
-    def switch_up(self, part: str) -> None:
-        self._known(part)
-        if not self._runs(part):
+    def do_up(self, part: str) -> None:
+        self._check_known(part)
+        if not self._is_running(part):
             self._start(part)
 
-    def switch_kill(self, part: str) -> None:
-        self._running(part)
+    def do_kill(self, part: str) -> None:
+        self._check_running(part)
         self._processes.kill(part)
         self._start(part)
 
     # ------------------------------------------------------------------ what they are told
 
-    def switch_slow(self, part: str, ms: float) -> None:
-        self._running(part)
-        self._put({part: replace(self._conditions[part], delay_ms=ms)})
+    def do_slow(self, part: str, ms: float) -> None:
+        self._check_running(part)
+        self._apply({part: replace(self._conditions[part], delay_ms=ms)})
 
-    def switch_cut(self, part: str) -> None:
-        self._running(part)
-        self._put({part: replace(self._conditions[part], cut=True)})
+    def do_cut(self, part: str) -> None:
+        self._check_running(part)
+        self._apply({part: replace(self._conditions[part], cut=True)})
 
-    def switch_mend(self, part: str) -> None:
-        self._known(part)
-        self._put({part: replace(self._conditions[part], cut=False)})
+    def do_mend(self, part: str) -> None:
+        self._check_known(part)
+        self._apply({part: replace(self._conditions[part], cut=False)})
 
-    def switch_network(self, scenario: str | None = None) -> None:
+    def do_network(self, scenario: str | None = None) -> None:
         if scenario is not None:
             under = Scenario.loads(scenario)
             under.check_service(in_process=False)
-            self._running("gateway")  # it may refuse
-        self._put({"gateway": replace(self._conditions["gateway"], scenario=scenario)})
+            self._check_running("gateway")  # it may refuse
+        self._apply({"gateway": replace(self._conditions["gateway"], scenario=scenario)})
 
-    def switch_clock(self, seconds: float) -> None:
-        self._put({part: replace(c, ahead_s=seconds) for part, c in self._conditions.items()})
+    def do_clock(self, seconds: float) -> None:
+        self._apply({part: replace(c, ahead_s=seconds) for part, c in self._conditions.items()})
 
-    def switch_expire(self, times: int = 1) -> None:
-        self._running("gateway")
-        self._tell("gateway", "expire", times=times)
+    def do_expire(self, times: int = 1) -> None:
+        self._check_running("gateway")
+        self._command("gateway", "expire", times=times)
 
-    def switch_fail(self, endpoint: str, answer: str, times: int = 1, done: bool = False) -> None:
+    def do_fail(self, endpoint: str, answer: str, times: int = 1, done: bool = False) -> None:
         check_answer(endpoint, answer)
-        self._running("node")
-        self._tell("node", "fail", endpoint=endpoint, answer=answer, times=times, done=done)
+        self._check_running("node")
+        self._command("node", "fail", endpoint=endpoint, answer=answer, times=times, done=done)
 
     # ------------------------------------------------------------------ users
 
-    def switch_reset_users(self) -> None:
-        stores = [part for part in _STORES if self._runs(part)]
+    def do_reset_users(self) -> None:
+        stores = [part for part in _STORES if self._is_running(part)]
         for part in reversed(stores):
             self._processes.kill(part)
         try:
@@ -176,22 +176,22 @@ class FaultController:
         finally:
             self._start(*stores)
 
-    def switch_demo_users(self, count: int = 3) -> Answer:
+    def do_demo_users(self, count: int = 3) -> Answer:
         for part in self._programs:
-            self._running(part)
-        self._running("node")
+            self._check_running(part)
+        self._check_running("node")
         gateway, node = self._programs["gateway"].address, self._programs["node"].address
         return {"users": users.make_demo_users(self._data, gateway, node, count)}
 
     # ------------------------------------------------------------------ all of them
 
-    def switch_status(self) -> Answer:
+    def do_status(self) -> Answer:
         found = self._conditions
-        fail = self._tell("node", "tell")["fail"] if self._runs("node") else {}
-        expire = self._tell("gateway", "tell")["expire"] if self._runs("gateway") else 0
+        fail = self._command("node", "tell")["fail"] if self._is_running("node") else {}
+        expire = self._command("gateway", "tell")["expire"] if self._is_running("gateway") else 0
         return {
             "parts": {
-                part: {"address": program.address, "runs": self._runs(part)}
+                part: {"address": program.address, "runs": self._is_running(part)}
                 for part, program in self._programs.items()
             },
             "slow": {part: c.delay_ms for part, c in found.items() if c.delay_ms},
@@ -202,11 +202,11 @@ class FaultController:
             "expire": expire,
         }
 
-    def switch_reset(self) -> None:
-        self.let_go()
-        self._start(*(part for part in self._programs if not self._runs(part)))
+    def do_reset(self) -> None:
+        self.clear_all()
+        self._start(*(part for part in self._programs if not self._is_running(part)))
 
-    def let_go(self) -> None:
+    def clear_all(self) -> None:
         """Undo what processes have been told: nobody waits for anything then.
 
         Raises:
@@ -216,10 +216,10 @@ class FaultController:
         with self.lock:
             for part in self._programs:
                 self._conditions[part] = AS_STARTED
-                if self._runs(part):
+                if self._is_running(part):
                     try:
-                        self._tell(part, "clear")
-                        self._tell(part, "set", **asdict(AS_STARTED))
+                        self._command(part, "clear")
+                        self._command(part, "set", **asdict(AS_STARTED))
                     except NotApplied as error:
                         failed.append(error)
         if failed:
@@ -230,22 +230,22 @@ class FaultController:
         if self.lock.acquire(timeout=STOPPING_S):
             try:
                 with suppress(NotApplied):
-                    self.let_go()
+                    self.clear_all()
             finally:
                 self.lock.release()
 
     # ------------------------------------------------------------------ inside
 
-    def _known(self, part: str) -> None:
+    def _check_known(self, part: str) -> None:
         if part not in self._programs:
             raise UsageError(f"there is no {part} here")
 
-    def _running(self, part: str) -> None:
-        self._known(part)
-        if not self._runs(part):
+    def _check_running(self, part: str) -> None:
+        self._check_known(part)
+        if not self._is_running(part):
             raise UsageError(f"the {part} is down: mpcsim control up {part}")
 
-    def _runs(self, part: str) -> bool:
+    def _is_running(self, part: str) -> bool:
         return part in self._processes and self._processes.status(part) is None
 
     def _start(self, *parts: str) -> None:
@@ -261,16 +261,16 @@ class FaultController:
                 self._processes.kill(part)
             raise NotApplied(f"{error}; down: {', '.join(parts)}") from None
 
-    def _greeting(self, part: str) -> bytes:
+    def _first_line(self, part: str) -> bytes:
         """What a process is told first. What made the one before it slow has ended with it."""
-        self._said[part] = bytearray()
+        self._unread[part] = bytearray()
         if part not in self._conditions:  # it takes no switches
             return b""
         now = replace(self._conditions[part], delay_ms=0.0, cut=False)
         self._conditions[part] = now
         return command_line(next(self._numbers), "set", asdict(now))
 
-    def _put(self, conditions: Mapping[str, Conditions]) -> None:
+    def _apply(self, conditions: Mapping[str, Conditions]) -> None:
         """Have processes be under other conditions: those that run, and the others from their
         start on.
 
@@ -280,30 +280,30 @@ class FaultController:
         told: list[str] = []
         try:
             for part, new in conditions.items():
-                if self._runs(part):
+                if self._is_running(part):
                     told.append(part)
-                    self._tell(part, "set", **asdict(new))
+                    self._command(part, "set", **asdict(new))
         except NotApplied:
             for part in told:
                 with suppress(NotApplied):
-                    self._tell(part, "set", **asdict(self._conditions[part]))
+                    self._command(part, "set", **asdict(self._conditions[part]))
             raise
         self._conditions.update(conditions)
 
-    def _tell(self, part: str, do: str, **what: Any) -> Any:
+    def _command(self, part: str, do: str, **what: Any) -> Any:
         """Tell a process something, and wait until it has done it; what it says then.
 
         Raises:
             NotInForce: it has not.
         """
-        number, to = next(self._numbers), self._processes.line(part)
+        number, to = next(self._numbers), self._processes.control_line(part)
         patience_s = self.patience_s + (COMPILING_S if what.get("scenario") else 0.0)
         deadline = time.monotonic() + patience_s
         try:
             to.settimeout(patience_s)
             to.sendall(command_line(number, do, what))
             while True:
-                answer = json.loads(self._heard(part, to, deadline))
+                answer = json.loads(self._read_line(part, to, deadline))
                 if answer["number"] == number:  # and not of somebody who has not waited for it
                     break
         except TimeoutError:
@@ -316,9 +316,9 @@ class FaultController:
             raise NotApplied(f"{part}: {answer['refused']}")
         return answer["said"]
 
-    def _heard(self, part: str, line: socket.socket, deadline: float) -> bytes:
+    def _read_line(self, part: str, line: socket.socket, deadline: float) -> bytes:
         """The next line that a process says."""
-        said = self._said[part]
+        said = self._unread[part]
         while b"\n" not in said:
             line.settimeout(max(0.001, deadline - time.monotonic()))
             if not (more := line.recv(1 << 16)):

@@ -49,7 +49,7 @@ class EndpointFailure:
     """Of how many calls."""
     done: bool
     """Whether they are carried out."""
-    over: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    released: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
     """Nothing need hang any more."""
 
 
@@ -64,10 +64,12 @@ class ProcessFaults:
         """
         self._line = (line or socket.socket(fileno=0)).makefile("rwb")
         self.conditions = AS_STARTED
-        self.orders: dict[str, EndpointFailure] = {}
-        self.expiring = 0
+        self.failures: dict[str, EndpointFailure] = {}
+        self.expired_tokens_due = 0
         """Tokens that are to have expired when they are issued."""
-        self.network: Callable[[str | None], Callable[[], None]] = lambda scenario: _no_change
+        self.prepare_network: Callable[[str | None], Callable[[], None]] = lambda scenario: (
+            _no_change
+        )
         """From the text of a scenario, or None for what it was started with, to what puts its
         network in force; raises ``UsageError``."""
         self.changed = asyncio.Event()
@@ -85,7 +87,7 @@ class ProcessFaults:
             while said := self._line.readline():
                 self._answer(said)
 
-    def serves(self) -> None:
+    def attach_loop(self) -> None:
         """From now on, changes are made in the event loop that runs."""
         self._loop = asyncio.get_running_loop()
 
@@ -108,7 +110,7 @@ class ProcessFaults:
         except OSError:  # nobody hears it, and the next line is the last
             return
 
-    def _at_once(self, change: Callable[[], None]) -> None:
+    def _run_in_loop(self, change: Callable[[], None]) -> None:
         """Make a change: in the event loop, where one runs."""
         if self._loop is None or self._loop.is_closed():
             change()
@@ -124,7 +126,7 @@ class ProcessFaults:
     def _set(self, **told: Any) -> None:
         new, old = Conditions(**told), self.conditions
         # What takes time does not keep the event loop.
-        change = _no_change if new.scenario == old.scenario else self.network(new.scenario)
+        change = _no_change if new.scenario == old.scenario else self.prepare_network(new.scenario)
 
         def put() -> None:
             change()
@@ -132,47 +134,47 @@ class ProcessFaults:
             before, self.changed = self.changed, asyncio.Event()
             before.set()
 
-        self._at_once(put)
+        self._run_in_loop(put)
         if new != old:
             LOG.warning("control: %s", _describe(new))
 
     def _fail(self, endpoint: str, answer: str, times: int, done: bool) -> None:
         def put() -> None:
-            if (before := self.orders.pop(endpoint, None)) is not None:
-                before.over.set()
+            if (before := self.failures.pop(endpoint, None)) is not None:
+                before.released.set()
             if times:
-                self.orders[endpoint] = EndpointFailure(answer, times, done)
+                self.failures[endpoint] = EndpointFailure(answer, times, done)
 
-        self._at_once(put)
+        self._run_in_loop(put)
         LOG.warning("control: %s fails from now on: %s, %d times", endpoint, answer, times)
 
     def _expire(self, times: int) -> None:
-        self.expiring = times
+        self.expired_tokens_due = times
         LOG.warning("control: tokens that are issued will have expired: %d", times)
 
     def _clear(self) -> None:
         def put() -> None:
-            for order in self.orders.values():
-                order.over.set()
-            self.orders.clear()
+            for order in self.failures.values():
+                order.released.set()
+            self.failures.clear()
 
-        self._at_once(put)
-        self.expiring = 0
+        self._run_in_loop(put)
+        self.expired_tokens_due = 0
 
     def _tell(self) -> dict[str, Any]:
         fail = {
             name: {"answer": order.answer, "times": order.left, "done": order.done}
-            for name, order in list(self.orders.items())
+            for name, order in list(self.failures.items())
             if order.left
         }
-        return {"fail": fail, "expire": self.expiring}
+        return {"fail": fail, "expire": self.expired_tokens_due}
 
     # ------------------------------------------------------------------ of one request
 
-    def order(self, scope: Scope) -> tuple[str, EndpointFailure] | None:
+    def take_failure(self, scope: Scope) -> tuple[str, EndpointFailure] | None:
         """What a call is to come to, with the name of its endpoint; used up by this."""
         name = _NAMES.get((scope["method"], scope["path"]), "")
-        if (order := self.orders.get(name)) is None or not order.left:
+        if (order := self.failures.get(name)) is None or not order.left:
             return None
         order.left -= 1
         LOG.warning("control: %s fails: %s", name, order.answer)
@@ -211,19 +213,19 @@ class FaultMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         child = self._child
         if scope["type"] == "lifespan":
-            child.serves()
+            child.attach_loop()
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if child.conditions.delay_ms:
             await asyncio.sleep(child.conditions.delay_ms / 1000)
-        name, order = (self._answers and child.order(scope)) or ("", None)
+        name, order = (self._answers and child.take_failure(scope)) or ("", None)
         hangs = order is not None and order.answer == "hang"
 
         async def through() -> None:
             """Wait until bytes get through."""
             if order is not None and hangs:
-                await order.over.wait()
+                await order.released.wait()
             while child.conditions.cut:
                 await child.changed.wait()
 
@@ -263,12 +265,12 @@ class TokenExpiry:
             return
 
         async def watched(message: Message) -> None:
-            if message.get("status") == 200 and child.expiring:
-                child.expiring -= 1
+            if message.get("status") == 200 and child.expired_tokens_due:
+                child.expired_tokens_due -= 1
                 LOG.warning("control: a token is issued that has expired")
             await send(message)
 
-        ago = _AGO_S.set(self._ago_s if child.expiring else 0.0)
+        ago = _AGO_S.set(self._ago_s if child.expired_tokens_due else 0.0)
         try:
             await self._app(scope, receive, watched)
         finally:

@@ -156,7 +156,7 @@ class Gateway:
         """
         await self._attend()
         reply = await self._streaming.exchange(asking, body)
-        return await self._answer(verb, asking, await body.whole()) if reply is None else reply
+        return await self._answer(verb, asking, await body.read_all()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for whoever shows the tag of a session (``wire.Suspend``); what is
@@ -377,7 +377,7 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
-        opening = _half_of(body.key_id, vault, other, body.using.hidden())
+        opening = _half_of(body.key_id, vault, other, body.using.hide())
         reply, half = await gather_both(
             self.activation.ask_about_key(asking, signer, scope, request, curve, key_id),
             self._half(asking, other, opening, curve),

@@ -299,7 +299,7 @@ class Registry:
             rows = self._database.rows(query, user_id)
             return tuple(_as_signed(RegisteredKey(*row)) for row in rows)
 
-        return self._database.at_hand(user_id, read)
+        return self._database.read_cached(user_id, read)
 
     def all_keys(self) -> list[RegisteredKey]:
         """Those of all users, as they have been written: no signature is verified."""
@@ -412,7 +412,7 @@ class Registry:
     def suspend(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """Remember that a key is suspended, and what its MPC nodes are to be told. What is
         remembered of that occasion already stays as it is."""
-        self._database.urgently(lambda: self._write_suspended(at, notices))
+        self._database.write_urgently(lambda: self._write_suspended(at, notices))
         self._database.hold_reserve()
 
     def _write_suspended(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
@@ -478,7 +478,7 @@ class Registry:
                 raise self._database.damaged("one of its earlier signing keys is none") from None
             return SigningKeys(self.signing_key(), earlier)
 
-        return self._database.at_hand("signing keys", read)
+        return self._database.read_cached("signing keys", read)
 
     def tokens_may_live(self, lifetime_s: float) -> None:
         """Remember that tokens are made from now on which live that long: so long a rotation leaves

@@ -26,21 +26,21 @@ class Durations:
 
     def __init__(self, name: str, text: str, *labels: str) -> None:
         self._name, self._text, self._labels = name, text, labels
-        self.of: defaultdict[tuple[str, ...], list[float]] = defaultdict(_empty_histogram)
+        self.counts: defaultdict[tuple[str, ...], list[float]] = defaultdict(_empty_histogram)
         """By label values: how many ended in each bucket, and last the sum of all in seconds."""
 
     def add(self, seconds: float, *values: str) -> None:
         """Count one."""
-        found, bucket = self.of[values], 0
+        found, bucket = self.counts[values], 0
         while seconds > BOUNDS_S[bucket]:
             bucket += 1
         found[bucket] += 1
         found[-1] += seconds
 
-    def family(self) -> HistogramMetricFamily:
+    def to_family(self) -> HistogramMetricFamily:
         """As Prometheus has it."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
-        for values, found in sorted(self.of.copy().items()):
+        for values, found in sorted(self.counts.copy().items()):
             *counts, total_s = found.copy()
             buckets, so_far = [], 0.0
             for edge, count in zip(_EDGES, counts, strict=True):

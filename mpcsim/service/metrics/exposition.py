@@ -88,7 +88,7 @@ class _EncodedMetrics:
         """What was put together last: its kind, when that was begun, and what came of it."""
         self._next = -math.inf
 
-    async def of(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:
+    async def encode(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:
         """Return them as of now, or a moment later."""
         loop = asyncio.get_running_loop()
         now = loop.time()
@@ -111,11 +111,11 @@ def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
             encode, kind = choose_encoder(request.headers.get("accept", ""))
         except (TypeError, ValueError):  # a version that is none
             encode, kind = choose_encoder("")
-        return Response(await figures.of(encode, kind), media_type=kind)
+        return Response(await figures.encode(encode, kind), media_type=kind)
 
     async def ready(request: Request) -> Response:
         state = await readiness.state()
-        return JSONResponse(state.document(), 200 if state.ready else UNAVAILABLE)
+        return JSONResponse(state.document(), 200 if state.is_ready else UNAVAILABLE)
 
     routes = [
         Route("/metrics", metrics, methods=["GET"]),
@@ -138,7 +138,7 @@ def expose_metrics(
         UsageError: the port is taken, or the address is not this machine's.
     """
     readiness = Readiness(seen.probes)
-    readiness.follow(app)
+    readiness.attach(app)
     shown = create_app(build_registry(seen, ConnectionCounts(connections)), readiness)
     with _open_socket(host, port) as listening, _serve_in_thread(shown, listening):
         yield

@@ -59,12 +59,12 @@ class ReadinessState:
     checks: CheckResults
 
     @property
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return not any(self.checks.values())
 
     def document(self) -> dict[str, Any]:
         return {
-            "ready": self.ready,
+            "ready": self.is_ready,
             "checks": {name: trouble or "ok" for name, trouble in self.checks.items()},
         }
 
@@ -79,7 +79,7 @@ class Readiness:
     _known: tuple[float, ReadinessState] | None = None
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def follow(self, app: Starlette) -> None:
+    def attach(self, app: Starlette) -> None:
         """Look in the event loop in which an application runs, from now on while it does."""
         inner = app.router.lifespan_context
 
@@ -99,10 +99,10 @@ class Readiness:
         async with self._asking:
             now = self.clock()
             if self._known is None or now - self._known[0] >= KEPT_S:
-                self._known = now, ReadinessState(await self._found())
+                self._known = now, ReadinessState(await self._check())
             return self._known[1]
 
-    async def _found(self) -> CheckResults:
+    async def _check(self) -> CheckResults:
         if (loop := self._loop) is None:
             return {"service": STARTING}
         looking = asyncio.run_coroutine_threadsafe(_run_probes(self.probes), loop)

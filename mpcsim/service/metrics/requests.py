@@ -43,7 +43,7 @@ class RequestCounts(Collector):
         for name, began, ended in entry.spans:
             seconds = ended - began
             phases[name] = phases[name] + seconds if name in phases else seconds
-        durations = self._durations.of
+        durations = self._durations.counts
         for name in phases:
             found, seconds, bucket = durations[operation, name], phases[name], 0
             while seconds > BOUNDS_S[bucket]:
@@ -60,7 +60,7 @@ class RequestCounts(Collector):
         for (operation, status), count in sorted(self._counts.copy().items()):
             counts.add_metric((operation, str(status)), count)
         yield counts
-        yield self._durations.family()
+        yield self._durations.to_family()
 
 
 class _Operations(dict[str, str]):

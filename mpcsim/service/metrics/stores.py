@@ -44,6 +44,6 @@ def write_problem(database: Database, owed: int) -> str | None:
     Args:
         owed: suspensions that could not be written so far.
     """
-    if (failed := database.not_writable()) is not None:
-        return failed.told
+    if (failed := database.write_failure()) is not None:
+        return failed.public_text
     return f"not stored yet: {owed} suspensions of keys" if owed else None

@@ -23,11 +23,11 @@ from mpcsim.service.web.request_records import RequestRecorder
 from mpcsim.service.web.threads import in_thread
 
 
-def create_app(node: MpcNode, book: RequestRecorder | None = None) -> App:
+def create_app(node: MpcNode, recorder: RequestRecorder | None = None) -> App:
     """The application.
 
     Args:
-        book: where its requests are entered.
+        recorder: where its requests are entered.
     """
 
     async def hello(request: Request) -> Response:
@@ -51,7 +51,7 @@ def create_app(node: MpcNode, book: RequestRecorder | None = None) -> App:
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
     return App(
-        book=book,
+        recorder=recorder,
         routes=[
             Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),

@@ -22,7 +22,7 @@ class Identity:
         self.public, self._signing = crypto_sign_seed_keypair(secret)
 
     @classmethod
-    def fresh(cls, rng: Rng) -> Self:
+    def generate(cls, rng: Rng) -> Self:
         """A new one."""
         return cls(rng.bytes(crypto_sign_SEEDBYTES))
 

@@ -229,7 +229,7 @@ class MpcNode:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:
             LOG.error("%s %s: %s", ROLES[self.me], verb, error)
-            raise store_failed(error.told, self.me, error.code) from None
+            raise store_failed(error.public_text, self.me, error.code) from None
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:

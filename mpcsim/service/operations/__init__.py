@@ -1,8 +1,8 @@
-"""The gateway with both MPC nodes behind it: the wallet service's other half.
+"""The gateway with both MPC nodes behind it, composed and operated.
 
 ``open_gateway()`` builds the whole: in memory, or in a folder with one SQLite file for each of the
-three services. ``RunningGateway.app`` is an ASGI application: served over HTTP (``mpcsim serve``), or
-called in this process without a socket, in notebooks and tests.
+three services. ``RunningGateway.app`` is an ASGI application: served over HTTP (``mpcsim serve``),
+or called in this process without a socket, in notebooks and tests.
 """
 
 import logging

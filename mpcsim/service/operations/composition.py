@@ -86,9 +86,11 @@ class RunningGateway:
         """
         registry = self.gateway.registry
         user = registry.user_by_name(username) or registry.sign_up(username)
-        return self.issuer.access(user.user_id, user.username, lifetime_s or self.token_lifetime_s)
+        return self.issuer.issue_access(
+            user.user_id, user.username, lifetime_s or self.token_lifetime_s
+        )
 
-    def seen(self) -> MetricsSource:
+    def metrics_source(self) -> MetricsSource:
         """What can be seen of it, if it is called before it serves."""
         # Imported here: most are never looked at.
         from mpcsim.service.operations.metrics import gateway_metrics_source
@@ -125,7 +127,9 @@ def open_gateway(
         )
         opened.callback(registry.close)
         if data is None:
-            fresh = {p: LinkSecret.fresh(_service_rng(rng, f"{ROLES[p]} link")) for p in MPC_NODES}
+            fresh = {
+                p: LinkSecret.generate(_service_rng(rng, f"{ROLES[p]} link")) for p in MPC_NODES
+            }
             rings = {party: Keyring(secret.keys) for party, secret in fresh.items()}
         else:
             rings = {}
@@ -197,7 +201,7 @@ def open_gateway(
             token_lifetime_s=options.token_lifetime_s,
             extra_routes=lambda authorize: [accounts.route(authorize)],
             most_of_user=options.most_of_user,
-            book=_recorder(REGISTRY, options),
+            recorder=_recorder(REGISTRY, options),
         )
         app.add_middleware(RequestForwarding, carrier=carrier)
         return RunningGateway(
@@ -220,7 +224,7 @@ class RunningMpcNode:
     node: MpcNode
     _opened: ExitStack = field(repr=False)
 
-    def seen(self) -> MetricsSource:
+    def metrics_source(self) -> MetricsSource:
         """What can be seen of it, if it is called before it serves."""
         # Imported here: most are never looked at.
         from mpcsim.service.operations.metrics import mpc_node_metrics_source

@@ -53,7 +53,7 @@ class LinkSecret:
     keys: LinkKeys
 
     @classmethod
-    def fresh(cls, rng: Rng, deployment: str | None = None) -> Self:
+    def generate(cls, rng: Rng, deployment: str | None = None) -> Self:
         """A new one.
 
         Args:
@@ -176,7 +176,7 @@ def prepare(data: Path, rng: Rng, parties: Iterable[PartyId] = MPC_NODES) -> Non
             )
         deployment = ids.pop() if ids else _deployment(data, roles, rng)
         for party in parties:
-            secret, *more = _read_both_ends(data, party) or [LinkSecret.fresh(rng, deployment)]
+            secret, *more = _read_both_ends(data, party) or [LinkSecret.generate(rng, deployment)]
             if not more:
                 one = replace(secret, keys=LinkKeys(secret.keys.key))
                 for role in (REGISTRY, ROLES[party]):

@@ -82,11 +82,11 @@ class Doctor:
         self._pause_s = pause_s
         self._identities: dict[PartyId, bytes] = {}
         self._seal_numbers: dict[PartyId, int] = {}
-        self._named: dict[PartyId, bytes] = {}
+        self._recorded_identities: dict[PartyId, bytes] = {}
         self.keys: set[UserCurve] = set()
         """Of which an MPC node holds a share that has been voted for, at least."""
         self._empty: set[PartyId] = set()
-        self.unheard: dict[PartyId, Trouble] = {}
+        self.unavailable: dict[PartyId, Trouble] = {}
         """Parts that cannot be asked, and why."""
 
     async def begin(self) -> None:
@@ -95,15 +95,15 @@ class Doctor:
             try:
                 hello = await link.hello(fresh=True)
                 if hello.party != party or not is_hello_authentic(hello):
-                    self.unheard[party] = _wrong_node_problem(party)
+                    self.unavailable[party] = _wrong_node_problem(party)
                     continue
                 self._identities[party] = hello.identity
                 self._seal_numbers[party] = hello.seal_number
                 held = await holdings(link)
             except LinkFailed as failed:
-                self.unheard[party] = _link_problem(party, failed)
+                self.unavailable[party] = _link_problem(party, failed)
             except Refused as refused:
-                self.unheard[party] = _refusal_problem(party, refused)
+                self.unavailable[party] = _refusal_problem(party, refused)
             else:
                 self.keys |= {(h.user_id, h.curve) for h in held if h.state != PREPARED}
                 if not held:
@@ -170,8 +170,8 @@ class Doctor:
         suspended = self._suspended()
         odd = []
         wanted = [at for at in self.keys | registered if user_id in (None, at[0])]
-        for at in sorted(wanted, key=self._place):
-            finding = await self._look(at, suspended)
+        for at in sorted(wanted, key=self._sort_key):
+            finding = await self._diagnose(at, suspended)
             if finding.troubles:
                 odd.append(at)
             else:
@@ -180,10 +180,10 @@ class Doctor:
             await asyncio.sleep(self._pause_s)
         suspended = self._suspended()
         for at in odd:
-            finding = await self._look(at, suspended)
+            finding = await self._diagnose(at, suspended)
             repaired = repair and self._repair(finding)
             if repaired:
-                finding = await self._look(at, suspended)
+                finding = await self._diagnose(at, suspended)
             yield KeyReport(finding, repaired)
 
     def _repair(self, finding: Finding) -> bool:
@@ -204,7 +204,9 @@ class Doctor:
         for at in found:
             for party, identity in named(self._registry.key(*at)).items():
                 identities[party].add(identity)
-        self._named = {party: one for party, (one, *more) in identities.items() if not more}
+        self._recorded_identities = {
+            party: one for party, (one, *more) in identities.items() if not more
+        }
         return found
 
     def _suspended(self) -> Mapping[str, frozenset[str]]:
@@ -214,39 +216,39 @@ class Doctor:
             found[notice.at.user_id].add(notice.at.key_id.hex())
         return {user_id: frozenset(key_ids) for user_id, key_ids in found.items()}
 
-    async def _look(self, at: UserCurve, suspended: Mapping[str, frozenset[str]]) -> Finding:
-        nodes = await asyncio.gather(*(self._hear(party, at) for party in MPC_NODES))
+    async def _diagnose(self, at: UserCurve, suspended: Mapping[str, frozenset[str]]) -> Finding:
+        nodes = await asyncio.gather(*(self._query_node(party, at) for party in MPC_NODES))
         return diagnose(
             Case(
                 *at,
-                self._name(at[0]),
+                self._username(at[0]),
                 self._registry.key(*at),
                 suspended.get(at[0], frozenset()),
                 dict(zip(MPC_NODES, nodes, strict=True)),
                 self._empty,
-                self._named,
+                self._recorded_identities,
             )
         )
 
-    def _name(self, user_id: str) -> str | None:
+    def _username(self, user_id: str) -> str | None:
         user = self._registry.user(user_id)
         return None if user is None else user.username
 
-    def _place(self, at: UserCurve) -> tuple[str, str, str]:
+    def _sort_key(self, at: UserCurve) -> tuple[str, str, str]:
         """In the order of names; users without one come last."""
-        return self._name(at[0]) or chr(sys.maxunicode), *at
+        return self._username(at[0]) or chr(sys.maxunicode), *at
 
-    async def _hear(self, party: PartyId, at: UserCurve) -> Heard | Trouble:
+    async def _query_node(self, party: PartyId, at: UserCurve) -> Heard | Trouble:
         """What an MPC node says of a key, or why it is not heard."""
-        if party in self.unheard:
-            return self.unheard[party]
+        if party in self.unavailable:
+            return self.unavailable[party]
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)
         try:
             reply = await link.ask(Scope("testify", at[0]), GetReconciliationStatement(*at, nonce))
             said = answered(SignedReconciliationStatement, party, reply)
         except LinkFailed as failed:
-            self.unheard[party] = _link_problem(party, failed)
-            return self.unheard[party]
+            self.unavailable[party] = _link_problem(party, failed)
+            return self.unavailable[party]
         except Refused as refused:
             return _refusal_problem(party, refused)
         testimony, identity = said.statement, self._identities[party]

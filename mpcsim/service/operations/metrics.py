@@ -26,7 +26,7 @@ def gateway_metrics_source(app: App, gateway: Gateway, nodes: Sequence[MpcNode])
     """
     verbs = {f"/mpc/v1/{verb}": verb for verb in gateway.verbs}
     requests = RequestCounts(operations_by_path(app.routes) | verbs)
-    app.book.counters.append(requests.count)
+    app.recorder.counters.append(requests.count)
     collectors: list[Collector] = [requests, *of_gateways.collectors(gateway)]
     if nodes:
         collectors += of_mpc_nodes.collectors(nodes)
@@ -40,6 +40,6 @@ def mpc_node_metrics_source(app: App, node: MpcNode) -> MetricsSource:
     """
     verbs = {f"/{verb}": verb for verb in node.verbs} | {HELLO_PATH: "hello"}
     requests = RequestCounts(verbs)
-    app.book.counters.append(requests.count)
+    app.recorder.counters.append(requests.count)
     collectors = [requests, *of_mpc_nodes.collectors([node])]
     return MetricsSource(ROLES[node.me], collectors, of_mpc_nodes.probes(node))

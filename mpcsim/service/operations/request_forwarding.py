@@ -27,7 +27,7 @@ class RequestForwarding:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (
-            self._carrier.instant
+            self._carrier.is_instant
             or scope["type"] != "http"
             or not any(
                 scope["method"] == method and scope["path"].startswith(path)
@@ -42,11 +42,11 @@ class RequestForwarding:
     async def _carry(self, exchange: Exchange, scope: Scope, receive: Receive, send: Send) -> None:
         back = _ReplyForwarder(exchange, send)
         if scope["method"] == "GET":  # nobody reads its body
-            await exchange.go(0)
-            await back.through(self._app, scope, receive)
+            await exchange.send_request(0)
+            await back.forward_answer(self._app, scope, receive)
         else:
             body = _body(receive)
-            async with aclosing(exchange.going(body)) as pieces:
+            async with aclosing(exchange.stream_request(body)) as pieces:
                 over = False
 
                 async def arriving() -> Message:
@@ -61,7 +61,7 @@ class RequestForwarding:
                     over = piece is None
                     return {"type": "http.request", "body": piece or b"", "more_body": not over}
 
-                await back.through(self._app, scope, arriving)
+                await back.forward_answer(self._app, scope, arriving)
 
 
 class _CallerGoneError(Exception):
@@ -89,10 +89,10 @@ class _ReplyForwarder:
         self._pieces: asyncio.Queue[Message | None] = asyncio.Queue()
         self._carrying: asyncio.Task[None] | None = None
 
-    async def through(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
+    async def forward_answer(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
         """Have an application answer."""
         try:
-            await app(scope, receive, self._take)
+            await app(scope, receive, self._on_message)
             self._pieces.put_nowait(None)
             if self._carrying is not None:
                 await self._carrying
@@ -100,7 +100,7 @@ class _ReplyForwarder:
             if self._carrying is not None:
                 self._carrying.cancel()
 
-    async def _take(self, message: Message) -> None:
+    async def _on_message(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._start = message
         elif self._carrying is not None:
@@ -110,7 +110,7 @@ class _ReplyForwarder:
             self._carrying = asyncio.create_task(self._carry())
         else:
             refused = self._start["status"] >= 400
-            carry = self._exchange.refuse if refused else self._exchange.come
+            carry = self._exchange.receive_refusal if refused else self._exchange.receive_reply
             await carry(len(message["body"]))
             await self._send(self._start)
             await self._send(message)
@@ -126,7 +126,7 @@ class _ReplyForwarder:
                 whole = not message.get("more_body", False)
 
         begun = False
-        async with aclosing(self._exchange.coming(sent())) as pieces:
+        async with aclosing(self._exchange.stream_reply(sent())) as pieces:
             async for piece in pieces:
                 if not begun:
                     await self._send(self._start)

@@ -30,7 +30,7 @@ class Service(Protocol):
 
     @property
     def app(self) -> Starlette: ...
-    def seen(self) -> MetricsSource: ...
+    def metrics_source(self) -> MetricsSource: ...
     def close(self) -> None: ...
 
 
@@ -63,7 +63,7 @@ def serve(
             # Imported here: most are never looked at.
             from mpcsim.service.metrics.exposition import expose_metrics
 
-            seen = service.seen()
+            seen = service.metrics_source()
             shown.enter_context(
                 expose_metrics(service.app, seen, host, metrics_port, server["http"])
             )

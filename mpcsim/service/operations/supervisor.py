@@ -176,9 +176,9 @@ class ProcessGroup:
             environment: variables of all of them, besides this process's.
         """
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._lines: dict[str, socket.socket] = {}
+        self._control_lines: dict[str, socket.socket] = {}
         self._environment = dict(environment)
-        self.greeting: Callable[[str], bytes] = lambda name: b""
+        self.first_line: Callable[[str], bytes] = lambda name: b""
         """What a process is told first over its line, by its name."""
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
@@ -227,8 +227,8 @@ class ProcessGroup:
                 # Ctrl-C reaches this process alone, which then stops the others in order.
                 start_new_session=True,
             )
-        self._lines[program.name] = line
-        if greeting := self.greeting(program.name):
+        self._control_lines[program.name] = line
+        if greeting := self.first_line(program.name):
             with suppress(OSError):  # it has ended already, which others notice
                 line.sendall(greeting)
 
@@ -236,15 +236,15 @@ class ProcessGroup:
         """Whether it was started, and not killed on purpose."""
         return name in self._processes
 
-    def line(self, name: str) -> socket.socket:
+    def control_line(self, name: str) -> socket.socket:
         """To a process's standard input, and back if it answers there."""
-        return self._lines[name]
+        return self._control_lines[name]
 
     def process_id(self, name: str) -> int:
         """Of a running process."""
         return self._processes[name].pid
 
-    def ended(self, besides: Collection[str] = ()) -> str | None:
+    def find_ended(self, besides: Collection[str] = ()) -> str | None:
         """Name of a process that is no longer running, if any, other than these."""
         names = (name for name in self._processes if name not in besides)
         return next((name for name in names if self.status(name) is not None), None)
@@ -258,7 +258,7 @@ class ProcessGroup:
         """Kill one at once, as a crash would, if it was started."""
         if name in self:
             self._end(name)
-            del self._processes[name], self._lines[name]
+            del self._processes[name], self._control_lines[name]
 
     def stop(self) -> None:
         """Stop all, the last one started first; each may finish what it is doing.
@@ -277,7 +277,7 @@ class ProcessGroup:
 
     def _end(self, name: str) -> None:
         _kill(self._processes[name])
-        self._lines[name].close()
+        self._control_lines[name].close()
 
     def _wait_until_ready(self, programs: Iterable[Program]) -> None:
         deadline = time.monotonic() + STARTING_S
@@ -322,14 +322,14 @@ class RestartPolicy:
     def names(self) -> Collection[str]:
         return self._programs.keys()
 
-    def look(self) -> None:
+    def restart_due(self) -> None:
         """See who has ended, and start whoever is due. Who was killed on purpose stays away."""
         for name, program in self._programs.items():
             status = self._processes.status(name) if name in self._processes else None
             if status is None:
                 self._due.pop(name, None)  # somebody else sees to it, or has
             elif name not in self._due:
-                self._plan(name, _describe_end(status))
+                self._schedule(name, _describe_end(status))
             elif self._clock() >= self._due[name]:
                 self._start(program)
 
@@ -339,9 +339,9 @@ class RestartPolicy:
         try:
             self._processes.launch(program)
         except UsageError as error:
-            self._plan(program.name, str(error))
+            self._schedule(program.name, str(error))
 
-    def _plan(self, name: str, why: str) -> None:
+    def _schedule(self, name: str, why: str) -> None:
         shortest, longest = RESTART_PAUSES_S
         if self._clock() - self._began[name] > STABLE_AFTER_S:
             self._pauses_s[name] = shortest

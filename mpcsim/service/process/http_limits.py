@@ -151,20 +151,20 @@ class WaitQueue:
         self.since[connection] = loop.time()
         # One timer for all. It may come too early, for one that has left; never too late.
         if self._timer is None and self._patience_s is not None:
-            self._timer = loop.call_later(self._patience_s, self._ring, loop)
+            self._timer = loop.call_later(self._patience_s, self._check_deadlines, loop)
 
-    def longest(self) -> HttpConnection | None:
+    def longest_waiting(self) -> HttpConnection | None:
         return next(iter(self.since), None)
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_deadlines(self, loop: asyncio.AbstractEventLoop) -> None:
         assert self._patience_s is not None
         since = loop.time() - self._patience_s
-        while (connection := self.longest()) and self.since[connection] <= since:
-            connection.overdue()
+        while (connection := self.longest_waiting()) and self.since[connection] <= since:
+            connection.on_timeout()
         self._timer = None
         if connection is not None:
             due = self.since[connection] + self._patience_s
-            self._timer = loop.call_at(due, self._ring, loop)
+            self._timer = loop.call_at(due, self._check_deadlines, loop)
 
 
 class Connections:
@@ -182,7 +182,7 @@ class Connections:
         self.idle = WaitQueue(None)
         self.pipelining = WaitQueue(None)
         """Several requests are here; they need not leave a place between two of them."""
-        self._line: deque[HttpConnection] = deque()
+        self._turn_queue: deque[HttpConnection] = deque()
         """Connections with something to handle, in the order in which that came."""
         self._begun = 0
         """Of how many something has been handled in this turn of the loop."""
@@ -204,22 +204,22 @@ class Connections:
     def take_turn(self, connection: HttpConnection) -> bool:
         """Return whether a connection may handle what has come, now; if not, it stands in line and
         is called."""
-        if self._line or self._begun >= CONNECTIONS_A_TURN:
-            self._line.append(connection)
+        if self._turn_queue or self._begun >= CONNECTIONS_A_TURN:
+            self._turn_queue.append(connection)
             return False
         if not self._begun:
             connection.loop.call_soon(self._next_turn, connection.loop)
         self._begun += 1
         return True
 
-    def stand_back(self, connection: HttpConnection) -> None:
+    def requeue(self, connection: HttpConnection) -> None:
         """Call a connection that has had its turn, and has more to handle, after all others."""
-        self._line.append(connection)
+        self._turn_queue.append(connection)
 
     def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._begun = min(len(self._line), CONNECTIONS_A_TURN)
+        self._begun = min(len(self._turn_queue), CONNECTIONS_A_TURN)
         for _ in range(self._begun):
-            loop.call_soon(self._line.popleft().go_on)
+            loop.call_soon(self._turn_queue.popleft().resume_handling)
         if self._begun:
             loop.call_soon(self._next_turn, loop)
 
@@ -230,13 +230,13 @@ class Connections:
         competes with those alone; everybody else's stay.
         """
         queues = (self.headers, self.transfers, self.idle, self.pipelining)
-        victim = max(queues, key=len).longest()
+        victim = max(queues, key=len).longest_waiting()
         if victim is None:
             return False
         victim.abort(Limit.DISPLACED)
         return True
 
-    def note(self, limit: Limit, connection: HttpConnection) -> None:
+    def count_closed(self, limit: Limit, connection: HttpConnection) -> None:
         """Count a connection that is closed, and log it unless the same was logged just now."""
         self.closed[limit] += 1
         self._last[limit] = connection.client[0] if connection.client else "unknown"
@@ -429,14 +429,14 @@ class HttpConnection(H11Protocol):
         while len(self.connections) > self._among.limits.connections:
             if not self._among.displace():
                 self.connections.discard(self)
-                self._among.note(Limit.REFUSED, self)
+                self._among.count_closed(Limit.REFUSED, self)
                 self._answer(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections")
                 self.transport.close()
                 return
-        self._settle()
+        self._update_queue()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
+        self._leave_queue()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -446,7 +446,7 @@ class HttpConnection(H11Protocol):
                 self.transport.abort()
             return
         super().data_received(data)
-        self._settle()
+        self._update_queue()
 
     def handle_events(self) -> None:
         """Handle what has come, when it is this connection's turn."""
@@ -456,7 +456,7 @@ class HttpConnection(H11Protocol):
             self._is_behind = True
             self.transport.pause_reading()
 
-    def go_on(self) -> None:
+    def resume_handling(self) -> None:
         """Handle more of what has come: it is this connection's turn."""
         self._is_behind = False
         if self._is_refused or self.transport.is_closing():
@@ -464,7 +464,7 @@ class HttpConnection(H11Protocol):
         self._handle()
         if not self._is_behind and not self.flow.read_paused:
             self.transport.resume_reading()
-        self._settle()
+        self._update_queue()
 
     def _handle(self) -> None:
         """Handle what has come: so much of it that the other connections are not held up."""
@@ -473,15 +473,15 @@ class HttpConnection(H11Protocol):
         if self.conn.is_behind and not (self._is_refused or self.transport.is_closing()):
             self._is_behind = True
             self.transport.pause_reading()
-            self._among.stand_back(self)
+            self._among.requeue(self)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._settle()
+        self._update_queue()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._settle()
+        self._update_queue()
 
     # ------------------------------------------------------------------ uvicorn's
 
@@ -490,55 +490,55 @@ class HttpConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        self._settle()
+        self._update_queue()
 
     def timeout_keep_alive_handler(self) -> None:
         if not self.transport.is_closing():
-            self._among.note(Limit.IDLE, self)
+            self._among.count_closed(Limit.IDLE, self)
             self.transport.close()
-            self._settle()
+            self._update_queue()
 
     def send_400_response(self, msg: str) -> None:
         status = self.conn.refused or HTTPStatus.BAD_REQUEST
         if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
-            self._among.note(Limit.LONG_HEADER, self)
+            self._among.count_closed(Limit.LONG_HEADER, self)
             msg = f"The header has more than {self._among.limits.header_bytes} bytes"
         else:
-            self._among.note(Limit.BROKEN, self)
+            self._among.count_closed(Limit.BROKEN, self)
             msg = INVALID_HOST if self.conn.has_invalid_host else PROTOCOL_ERRORS.get(status, msg)
         self._refuse(status, msg)
 
     # ------------------------------------------------------------------ the queues'
 
-    def overdue(self) -> None:
+    def on_timeout(self) -> None:
         """End a wait in its queue that has taken as long as it may."""
         among, state = self._among, self.state
-        self._leave()
+        self._leave_queue()
         if state is State.REFUSED:
             self.transport.abort()
         elif state in (State.CLOSED, State.WRITING):
             self.abort(Limit.UNREAD)
         elif state is State.HEADER:
-            among.note(Limit.SLOW_HEADER, self)
+            among.count_closed(Limit.SLOW_HEADER, self)
             if self.conn.buffered_bytes:
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The header was not complete in time")
             else:
                 self.transport.close()
-                self._settle()
+                self._update_queue()
         elif self.flow.read_paused:
-            self._settle()  # It is the server that takes its time.
+            self._update_queue()  # It is the server that takes its time.
         else:
-            among.note(Limit.SLOW_BODY, self)
+            among.count_closed(Limit.SLOW_BODY, self)
             self._refuse(HTTPStatus.REQUEST_TIMEOUT, "The body was not complete in time")
 
     def abort(self, limit: Limit) -> None:
         """Close the connection at once."""
-        self._among.note(limit, self)
-        self._leave()
+        self._among.count_closed(limit, self)
+        self._leave_queue()
         self.connections.discard(self)
         self.transport.abort()
 
-    def _settle(self) -> None:
+    def _update_queue(self) -> None:
         """Stand in the queue of its state; in none while the server works for it."""
         among = self._among
         queue = {
@@ -548,12 +548,12 @@ class HttpConnection(H11Protocol):
             State.IDLE: among.idle,
         }.get(self.state, among.transfers)
         if queue is not self._queue:
-            self._leave()
+            self._leave_queue()
             self._queue = queue
             if queue is not None:
                 queue.enter(self)
 
-    def _leave(self) -> None:
+    def _leave_queue(self) -> None:
         if self._queue is not None:
             del self._queue.since[self]
             self._queue = None
@@ -577,7 +577,7 @@ class HttpConnection(H11Protocol):
             self.transport.write_eof()
         else:
             self.transport.close()
-        self._settle()
+        self._update_queue()
 
     def _answer(self, status: HTTPStatus, message: str, request_id: bytes | None = None) -> None:
         body = json.dumps({"error": message}).encode()

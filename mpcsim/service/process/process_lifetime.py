@@ -1,9 +1,9 @@
-"""When a process ends: as soon as it is told to, and never later than whoever started it.
+"""Lifetime of a process: it ends when told to, and never later than the process that started it.
 
-``python -m mpcsim.service.process.process_lifetime MODULE ARGUMENT...`` runs a module that ends with its
-standard input, and ``python -m mpcsim.service.process.process_lifetime --program NICE BYTES COMMAND...``
-any other program. Whoever starts it holds the other end of that pipe; the operating system closes
-it when the holder is gone, however it went.
+``python -m mpcsim.service.process.process_lifetime MODULE ARGUMENT...`` runs a module that ends
+with its standard input, and ``python -m mpcsim.service.process.process_lifetime --program NICE
+BYTES COMMAND...`` any other program. The starter holds the other end of that pipe; the operating
+system closes it when the holder is gone, however it went.
 """
 
 from __future__ import annotations

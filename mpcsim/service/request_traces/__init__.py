@@ -1,8 +1,8 @@
-"""What became of a call at node, gateway and MPC nodes: told from the log files of all of them.
+"""Request traces: what happened to a call at node, gateway and MPC nodes, from all log files.
 
-``lines`` reads the files (``mpcsim.service.web.log_files`` writes them), ``request_trace`` puts together
-what bears one request id, by who asked whom, ``text`` tells it, and ``to_simulator_trace`` makes a trace of it
-as the simulator has them.
+``lines`` reads the files (``mpcsim.service.web.log_files`` writes them), ``request_trace`` joins
+the lines of one request id by who called whom, ``text`` prints the result, and ``simulator_trace``
+converts it to a trace as the simulator has them.
 """
 
 from mpcsim.service.request_traces import text

@@ -93,7 +93,7 @@ class Request(Line):
     calls: tuple[Call, ...] = ()
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether its caller did not get what was asked for."""
         return not 0 < self.status < 400 or self.broken_off
 
@@ -107,7 +107,7 @@ class LogScan:
     """What files hold."""
 
     lines: list[Line] = field(default_factory=list)
-    odd: Counter[Path] = field(default_factory=Counter)
+    unreadable: Counter[Path] = field(default_factory=Counter)
     """Lines that are none of a log, and were left out, by file."""
     files: int = 0
 
@@ -187,7 +187,7 @@ def scan_logs(
         if (line := parse_line(data, str(path.parent / _process_name(path)))) is not None:
             found.lines.append(line)
         elif data.endswith(b"\n"):  # the last one may be half-written
-            found.odd[path] += 1
+            found.unreadable[path] += 1
     found.lines.sort(key=lambda line: line.at_s)
     return found
 
@@ -310,11 +310,11 @@ class LogFollower:
         """
         self._folders = list(folders)
         self._files: dict[tuple[int, int], tuple[Path, BinaryIO]] = {}
-        self._look(new=False)
+        self._open_new_files(new=False)
 
     def lines(self) -> Iterator[Line]:
         """Those that have come since it was asked last."""
-        there = self._look(new=True)
+        there = self._open_new_files(new=True)
         for number, (path, file) in list(self._files.items()):
             while data := file.readline():
                 if not data.endswith(b"\n"):
@@ -331,7 +331,7 @@ class LogFollower:
             file.close()
         self._files.clear()
 
-    def _look(self, *, new: bool) -> set[tuple[int, int]]:
+    def _open_new_files(self, *, new: bool) -> set[tuple[int, int]]:
         """See which files there are.
 
         Args:

@@ -24,7 +24,7 @@ class CallSpan:
     """A call, with what it led to."""
 
     call: Call
-    step: RequestSpan | None = None
+    handled_by: RequestSpan | None = None
     """None: nothing is known of it where it went to."""
 
 
@@ -35,7 +35,7 @@ class RequestSpan:
     request: Request
     began_ms: float = 0.0
     calls: list[CallSpan] = field(default_factory=list)
-    others: list[RequestSpan] = field(default_factory=list)
+    unattributed: list[RequestSpan] = field(default_factory=list)
     """Requests that happened meanwhile, and of which no call is known."""
     lines: list[tuple[float, Line]] = field(default_factory=list)
     """What else was logged, and when."""
@@ -53,14 +53,16 @@ class RequestSpan:
         ]
 
     @property
-    def below(self) -> list[RequestSpan]:
+    def children(self) -> list[RequestSpan]:
         """The requests that this one led to."""
-        return [asked.step for asked in self.calls if asked.step is not None] + self.others
+        return [
+            asked.handled_by for asked in self.calls if asked.handled_by is not None
+        ] + self.unattributed
 
     def walk(self) -> Iterator[RequestSpan]:
         """This one and all below."""
         yield self
-        for step in self.below:
+        for step in self.children:
             yield from step.walk()
 
 
@@ -71,23 +73,23 @@ class RequestTrace:
     request_id: str
     began_s: float
     """Since 1970 UTC, by the clock of who was asked first."""
-    steps: list[RequestSpan]
+    roots: list[RequestSpan]
     """Requests of which nobody's call is known: the first one is the caller's; of several with one
     id, each."""
     lines: list[tuple[float, Line]]
     """What else was logged, outside of all requests."""
-    off_ms: dict[str, float]
+    clock_corrections_ms: dict[str, float]
     """By how much clocks were set right, by process; those that had to be."""
 
     def walk(self) -> Iterator[RequestSpan]:
         """All requests."""
-        for step in self.steps:
+        for step in self.roots:
             yield from step.walk()
 
 
 def assemble_trace(lines: Sequence[Line]) -> RequestTrace:
     """The story of some lines, which bear one request id; at least one."""
-    return _TraceAssembler(lines).story()
+    return _TraceAssembler(lines).assemble()
 
 
 _Pair = tuple[RequestSpan, CallSpan, RequestSpan]
@@ -101,55 +103,59 @@ class _TraceAssembler:
         self._id = lines[0].request_id
         self._lines = [line for line in lines if not isinstance(line, Request)]
         found = sorted((line for line in lines if isinstance(line, Request)), key=lambda r: r.at_s)
-        self._steps = [RequestSpan(request) for request in found]
-        self._waiting = list(self._steps)
+        self._spans = [RequestSpan(request) for request in found]
+        self._unmatched = list(self._spans)
         """Whose caller is not known."""
-        self._off_s: dict[str, float] = defaultdict(float)
+        self._corrections_s: dict[str, float] = defaultdict(float)
         """What is to be added to a process's clock."""
 
-    def story(self) -> RequestTrace:
+    def assemble(self) -> RequestTrace:
         for role in ORDER:
-            self._follow([step for step in self._steps if step.request.role == role])
-        roots = [step for step in self._waiting if not self._within(step)]
-        roots.sort(key=lambda step: self._at(step.request))
+            self._match_calls_of([step for step in self._spans if step.request.role == role])
+        roots = [step for step in self._unmatched if not self._attach_to_enclosing(step)]
+        roots.sort(key=lambda step: self._corrected_time(step.request))
         earliest = roots[0].request if roots else self._lines[0]
-        began_s = min(self._at(line) for line in (earliest, *(root.request for root in roots)))
-        for step in self._steps:
-            step.began_ms = (self._at(step.request) - began_s) * 1e3
+        began_s = min(
+            self._corrected_time(line) for line in (earliest, *(root.request for root in roots))
+        )
+        for step in self._spans:
+            step.began_ms = (self._corrected_time(step.request) - began_s) * 1e3
         outside: list[tuple[float, Line]] = []
         for line in self._lines:
-            moment = ((self._at(line) - began_s) * 1e3, line)
-            inside = self._of(line)
+            moment = ((self._corrected_time(line) - began_s) * 1e3, line)
+            inside = self._span_of_line(line)
             (outside if inside is None else inside.lines).append(moment)
-        off_ms = {source: off * 1e3 for source, off in self._off_s.items() if off}
+        off_ms = {source: off * 1e3 for source, off in self._corrections_s.items() if off}
         return RequestTrace(self._id, began_s, roots, outside, off_ms)
 
-    def _at(self, line: Line) -> float:
-        return line.at_s + self._off_s[line.source]
+    def _corrected_time(self, line: Line) -> float:
+        return line.at_s + self._corrections_s[line.source]
 
     # ------------------------------------------------------------------ who was asked
 
-    def _follow(self, callers: list[RequestSpan]) -> None:
+    def _match_calls_of(self, callers: list[RequestSpan]) -> None:
         """Find what the calls of requests of one role led to, and set the clocks of who was asked
         right."""
         for caller in callers:
             calls = sorted(caller.request.calls, key=lambda call: call.began_ms)
             caller.calls = [CallSpan(call) for call in calls]
         asked = [(caller, each) for caller in callers for each in caller.calls]
-        asked.sort(key=lambda pair: self._span(*pair)[0])
+        asked.sort(key=lambda pair: self._call_interval(*pair)[0])
         for role in {each.call.to for _, each in asked}:
-            self._match(
+            self._match_role(
                 [(caller, each) for caller, each in asked if each.call.to == role],
-                [step for step in self._waiting if step.request.role == role],
+                [step for step in self._unmatched if step.request.role == role],
             )
 
-    def _match(self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]) -> None:
+    def _match_role(
+        self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
+    ) -> None:
         """Put calls of one role and the requests that they led to together."""
-        pairs = self._inside(asked, waiting)
+        pairs = self._pair_by_time(asked, waiting)
         bounds: dict[str, list[tuple[float, float]]] = {}
         if len(pairs) < len(waiting):  # clocks differ, or some other log is not here
-            ordered = self._in_order(asked, waiting)
-            bounds = self._bounds(ordered)
+            ordered = self._pair_in_order(asked, waiting)
+            bounds = self._correction_bounds(ordered)
             if all(
                 _lower_bound(found) <= _upper_bound(found) + 2 * SLACK_S
                 for found in bounds.values()
@@ -158,25 +164,25 @@ class _TraceAssembler:
             else:
                 bounds = {}
         for _, each, step in pairs:
-            each.step = step
-            self._waiting.remove(step)
+            each.handled_by = step
+            self._unmatched.remove(step)
         for source, found in bounds.items():
             if not _lower_bound(found) - SLACK_S <= 0.0 <= _upper_bound(found) + SLACK_S:
-                self._off_s[source] = (_lower_bound(found) + _upper_bound(found)) / 2
+                self._corrections_s[source] = (_lower_bound(found) + _upper_bound(found)) / 2
 
-    def _span(self, caller: RequestSpan, asked: CallSpan) -> tuple[float, float]:
+    def _call_interval(self, caller: RequestSpan, asked: CallSpan) -> tuple[float, float]:
         """When a call was under way."""
-        began, call = self._at(caller.request), asked.call
+        began, call = self._corrected_time(caller.request), asked.call
         ended = caller.request.took_ms if call.ended_ms is None else call.ended_ms
         return began + call.began_ms / 1e3, began + max(ended, call.began_ms) / 1e3
 
-    def _inside(
+    def _pair_by_time(
         self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
     ) -> list[_Pair]:
         """Requests that lie within a call, as clocks have it."""
         left, pairs = list(waiting), []
         for caller, each in asked:
-            began, ended = self._span(caller, each)
+            began, ended = self._call_interval(caller, each)
             for step in left:
                 request = step.request
                 if (
@@ -189,7 +195,7 @@ class _TraceAssembler:
                     break
         return pairs
 
-    def _in_order(
+    def _pair_in_order(
         self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
     ) -> list[_Pair]:
         """Requests that were answered as a call was, one after the other."""
@@ -205,39 +211,42 @@ class _TraceAssembler:
                     break
         return pairs
 
-    def _bounds(self, pairs: list[_Pair]) -> dict[str, list[tuple[float, float]]]:
+    def _correction_bounds(self, pairs: list[_Pair]) -> dict[str, list[tuple[float, float]]]:
         """How far each process's clock may be moved, for each request to lie within its call."""
         bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for caller, each, step in pairs:
-            began, ended = self._span(caller, each)
+            began, ended = self._call_interval(caller, each)
             request = step.request
             bounds[request.source].append((began - request.at_s, ended - request.ended_s))
         return bounds
 
     # ------------------------------------------------------------------ what is left
 
-    def _within(self, step: RequestSpan) -> bool:
+    def _attach_to_enclosing(self, step: RequestSpan) -> bool:
         """Have a request that nobody is known to have asked for be part of one that went on then,
         of somebody who asks such things."""
         rank = _rank(step.request)
-        at, ended = self._at(step.request), self._at(step.request) + step.request.took_ms / 1e3
-        for other in reversed(self._steps):
-            began = self._at(other.request)
+        at, ended = (
+            self._corrected_time(step.request),
+            self._corrected_time(step.request) + step.request.took_ms / 1e3,
+        )
+        for other in reversed(self._spans):
+            began = self._corrected_time(other.request)
             if (
                 _rank(other.request) < rank
                 and began <= at
                 and ended <= began + other.request.took_ms / 1e3
             ):
-                other.others.append(step)
+                other.unattributed.append(step)
                 return True
         return False
 
-    def _of(self, line: Line) -> RequestSpan | None:
+    def _span_of_line(self, line: Line) -> RequestSpan | None:
         """The request in which something was logged: the last one that had begun by then, of the
         same process."""
         found = [
             step
-            for step in self._steps
+            for step in self._spans
             if step.request.source == line.source and step.request.at_s <= line.at_s
         ]
         return max(found, key=lambda step: step.request.at_s, default=None)

@@ -26,12 +26,12 @@ def to_simulator_trace(story: RequestTrace) -> Trace:
     nothing is known where it went, there is the question, and it never arrives. What links between
     gateway and MPC nodes took is in the messages.
     """
-    return _TraceConverter(story).trace()
+    return _TraceConverter(story).convert()
 
 
 class _TraceConverter:
     def __init__(self, story: RequestTrace) -> None:
-        self._story = story
+        self._source = story
         self._works: list[WorkRecord] = []
         self._messages: list[MessageRecord] = []
         self._lanes: dict[str, dict[PartyId, list[tuple[float, float]]]] = defaultdict(dict)
@@ -39,10 +39,10 @@ class _TraceConverter:
         self._beside = BESIDE
         self._failed: dict[PartyId, str] = {}
 
-    def trace(self) -> Trace:
-        story = self._story
-        for step in story.steps:
-            self._step(step, None)
+    def convert(self) -> Trace:
+        story = self._source
+        for step in story.roots:
+            self._add_span(step, None)
         ended: dict[PartyId, float] = {}
         for work in self._works:
             ended[work.party] = max(ended.get(work.party, 0.0), work.end_ms)
@@ -52,54 +52,58 @@ class _TraceConverter:
             else Ending(party, "done", at)
             for party, at in sorted(ended.items())
         )
-        first = story.steps[0].request if story.steps else None
+        first = story.roots[0].request if story.roots else None
         return Trace(
             f"{first.method} {first.path}" if first else story.request_id,
             "",
             0,
             "measured",
             "real",
-            Verdict.ABORTED if first is None or first.failed else Verdict.VALID,
+            Verdict.ABORTED if first is None or first.has_failed else Verdict.VALID,
             tuple(self._messages),
             tuple(self._works),
             endings,
             max(ended.values(), default=0.0),
         )
 
-    def _step(self, step: RequestSpan, cause: tuple[str, int] | None) -> int:
+    def _add_span(self, step: RequestSpan, cause: tuple[str, int] | None) -> int:
         """A request, and what it led to; the number of its work."""
         request = step.request
         name = f"{request.method} {request.path}: {request.status or 'never answered'}"
-        work, party = self._work(request.role, name, step.began_ms, step.ended_ms, cause)
-        if request.failed:
+        work, party = self._add_work(request.role, name, step.began_ms, step.ended_ms, cause)
+        if request.has_failed:
             self._failed.setdefault(party, request.error or name)
         asked = {each.call.to for each in step.calls}
         for phase in step.phases:
             # Of whom the request asked something, and the way there: messages.
             if phase.name.removesuffix("-link") not in asked:
-                self._work(request.role, phase.name, phase.began_ms, phase.ended_ms, ("work", work))
+                self._add_work(
+                    request.role, phase.name, phase.began_ms, phase.ended_ms, ("work", work)
+                )
         for each in step.calls:
-            self._asked(step, each.call, each.step, work)
-        for other in step.others:
-            self._step(other, ("work", work))
+            self._add_call(step, each.call, each.handled_by, work)
+        for other in step.unattributed:
+            self._add_span(other, ("work", work))
         return work
 
-    def _asked(self, step: RequestSpan, call: Call, there: RequestSpan | None, work: int) -> None:
+    def _add_call(
+        self, step: RequestSpan, call: Call, there: RequestSpan | None, work: int
+    ) -> None:
         began, ended = _call_interval(step, call)
         kind = call.path.rpartition("/")[2]
         here = step.request.role
         if there is None:
-            self._message(kind, here, call.to, call.sent, (began, None), work)
+            self._add_message(kind, here, call.to, call.sent, (began, None), work)
             name = f"{call.method} {call.path}: {call.status or 'no answer'}"
-            self._work(call.to, name, began, began, None)  # its place is in the picture, too
+            self._add_work(call.to, name, began, began, None)  # its place is in the picture, too
             return
-        question = self._message(kind, here, call.to, call.sent, (began, there.began_ms), work)
-        done = self._step(there, ("message", question))
+        question = self._add_message(kind, here, call.to, call.sent, (began, there.began_ms), work)
+        done = self._add_span(there, ("message", question))
         if ended is not None:
             back = (there.ended_ms, ended)
-            self._message(f"{kind}: {call.status}", call.to, here, call.got, back, done)
+            self._add_message(f"{kind}: {call.status}", call.to, here, call.got, back, done)
 
-    def _message(
+    def _add_message(
         self,
         kind: str,
         source: str,
@@ -131,15 +135,15 @@ class _TraceConverter:
         )
         return number
 
-    def _work(
+    def _add_work(
         self, role: str, name: str, began: float, ended: float, cause: tuple[str, int] | None
     ) -> tuple[int, PartyId]:
         number = len(self._works)
-        party = self._lane(role, began, ended)
+        party = self._party_for(role, began, ended)
         self._works.append(WorkRecord(number, party, role, CALL, 0, name, began, ended, cause))
         return number, party
 
-    def _lane(self, role: str, began: float, ended: float) -> PartyId:
+    def _party_for(self, role: str, began: float, ended: float) -> PartyId:
         """A party of this place that can show this."""
         lanes = self._lanes[role]
         for party, spans in lanes.items():

@@ -24,16 +24,16 @@ COLUMNS: Final = f"{'at ms':>9} {'took ms':>9}"
 def format_trace(story: RequestTrace) -> str:
     """A story: what was asked, how it ended, and everything that happened on the way."""
     lines = [f"request {story.request_id}"]
-    for step in story.steps[:1]:
+    for step in story.roots[:1]:
         request = step.request
         lines[0] += f": {request.method} {request.path}, {describe_outcome(request)}"
     lines += [f"began {_time(story.began_s)}", *_subject_lines(story)]
-    for process, off_ms in story.off_ms.items():
+    for process, off_ms in story.clock_corrections_ms.items():
         way = "behind" if off_ms > 0 else "ahead"
         name = Path(process).name
         lines.append(f"the clock of {name} was {abs(off_ms):.1f} ms {way}, and is set right here")
     lines += ["", COLUMNS]
-    for step in story.steps:
+    for step in story.roots:
         lines += _span_rows(step, 0)
     lines += (_row(at, None, 0, _log_line_text(line)) for at, line in story.lines)
     return "\n".join(map(escape_unprintable, lines))
@@ -84,11 +84,13 @@ def _span_rows(step: RequestSpan, depth: int) -> Iterator[str]:
             inside.append((phase.began_ms, [row]))
     for asked in step.calls:
         at = step.began_ms + asked.call.began_ms
-        if asked.step is None:
+        if asked.handled_by is None:
             inside.append((at, [_call_row(asked.call, at, depth + 1)]))
         else:
-            inside.append((asked.step.began_ms, list(_span_rows(asked.step, depth + 1))))
-    for other in step.others:
+            inside.append(
+                (asked.handled_by.began_ms, list(_span_rows(asked.handled_by, depth + 1)))
+            )
+    for other in step.unattributed:
         inside.append((other.began_ms, list(_span_rows(other, depth + 1))))
     for at, line in step.lines:
         inside.append((at, [_row(at, None, depth + 1, _log_line_text(line))]))
@@ -133,7 +135,7 @@ def caller_requests(requests: Iterable[Request], *, errors: bool = False) -> lis
         request
         for request in found
         if _role_rank(request) == first[request.request_id] < ORDER.index("operator")
-        and (request.failed or not (errors or (request.method, request.path) in PROBES))
+        and (request.has_failed or not (errors or (request.method, request.path) in PROBES))
     ]
 
 

@@ -106,7 +106,7 @@ class ShareInfoPage(Body):
         """A page."""
         return cls(tuple(_Row(*holding) for holding in page))
 
-    def holdings(self) -> list[ShareInfo]:
+    def shares(self) -> list[ShareInfo]:
         """What is on the page."""
         return [
             ShareInfo(row.key_id, row.user_id, row.curve, row.public_key, row.state, row.recoveries)

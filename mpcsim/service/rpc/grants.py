@@ -57,7 +57,7 @@ class LinkKeys:
     until: float = math.inf
     """When the other one is not accepted any more: seconds since 1970 UTC."""
 
-    def accepted(self, now: float) -> tuple[bytes, ...]:
+    def accepted_keys(self, now: float) -> tuple[bytes, ...]:
         """By the MPC node."""
         if self.other is None or now >= self.until:
             return (self.key,)
@@ -77,14 +77,14 @@ class Keyring:
             reread: other keys, if there are any since it was last called.
         """
         self.keys = keys
-        self.looked_at = -math.inf
+        self.loaded_at = -math.inf
         """When others were last looked for: seconds since 1970 UTC. To be done again after
         ``LOOK_S``, and if that clock was put back."""
         self._reread = reread
 
-    def look(self, now: float) -> None:
+    def reload(self, now: float) -> None:
         """Look for other keys."""
-        self.looked_at = now
+        self.loaded_at = now
         if (keys := self._reread()) is not None:
             self.keys = keys
 
@@ -115,17 +115,17 @@ class Scope(NamedTuple):
     path: Path = ()
     """Of the child key to sign it with."""
 
-    def packed(self) -> _Packed:
+    def pack(self) -> _Packed:
         """As it stands in a grant."""
         return (
             self.verb.encode().ljust(16, b"\0"),
             self.user_id.encode().ljust(64, b"\0"),
             _ABSENT if self.key_id is None else _THERE + self.key_id,
             _ABSENT if self.session_id is None else _THERE + self.session_id,
-            _ABSENT if self.message is None else _THERE + self._signed(self.message),
+            _ABSENT if self.message is None else _THERE + self._message_digest(self.message),
         )
 
-    def _signed(self, message: bytes) -> bytes:
+    def _message_digest(self, message: bytes) -> bytes:
         """Digest of what is to be signed, and with which key."""
         return tagged_hash(Tag.GRANTED_MESSAGE, message, path_bytes(self.path))
 
@@ -152,10 +152,10 @@ class GrantIssuer:
         """
         now = self._now()
         ring = self._ring
-        if not 0 <= now - ring.looked_at < LOOK_S:
-            ring.look(now)
+        if not 0 <= now - ring.loaded_at < LOOK_S:
+            ring.reload(now)
         expires_ms = int((now + LIFETIME_S) * 1000)
-        packed = scope.packed()
+        packed = scope.pack()
         if tuple(map(len, packed)) != (16, 64, 33, 33, 33):
             raise InternalError("no grant has room for this")  # and struct would cut it short
         grant = _CONTENT.pack(self._party, boot, expires_ms, next(self._numbers), *packed)
@@ -199,10 +199,10 @@ class GrantReader:
         tag, content = data[:_MAC_BYTES], data[_MAC_BYTES:]
         now = self._now()
         ring = self._ring
-        if not 0 <= now - ring.looked_at < LOOK_S:
-            ring.look(now)
+        if not 0 <= now - ring.loaded_at < LOOK_S:
+            ring.reload(now)
         if not hmac.compare_digest(tag, _mac(ring.keys.key, content)):
-            self._check_otherwise(tag, content, now)
+            self._check_other_keys(tag, content, now)
         return now
 
     def read(self, data: bytes) -> Grant:
@@ -232,7 +232,7 @@ class GrantReader:
             self._expiring.append((expires_ms, number))
         return Grant(tuple(packed))
 
-    def _check_otherwise(self, tag: bytes, content: bytes, now: float) -> None:
+    def _check_other_keys(self, tag: bytes, content: bytes, now: float) -> None:
         """See whether a grant is good while the key is changed.
 
         Raises:
@@ -240,8 +240,8 @@ class GrantReader:
         """
         for look in (False, True):
             if look:
-                self._ring.look(now)
-            for key in self._ring.keys.accepted(now):
+                self._ring.reload(now)
+            for key in self._ring.keys.accepted_keys(now):
                 if hmac.compare_digest(tag, _mac(key, content)):
                     return
         raise GrantRefused("the grant is not the gateway's")
@@ -274,7 +274,7 @@ class Grant:
         Raises:
             GrantRefused: it is for something else.
         """
-        asked = scope.packed()
+        asked = scope.pack()
         if self._packed != asked:
             differ = (
                 granted != wanted for granted, wanted in zip(self._packed, asked, strict=True)

@@ -113,7 +113,7 @@ class KeyRecord(Body):
         public_key = curve(self.curve_name).decode_point(self.public_key)
         return extended_key(self.curve_name, public_key, self.chain_code)
 
-    def names(self, record: bytes) -> bool:
+    def matches_shares(self, record: bytes) -> bool:
         """Whether a ``PublicKeyRecord`` is the one with the public shares."""
         return self.shares == shares_hash(record)
 
@@ -171,7 +171,7 @@ class SignedRecord(Body):
         for party in MPC_NODES:
             if self.record.identities.get(party) != identities[party]:
                 raise RecordError(f"the record is of another {ROLES[party]} than the one known")
-            if not self.voted(party, identities[party]):
+            if not self.has_vote_of(party, identities[party]):
                 raise RecordError(f"the {ROLES[party]} has not signed this record")
         return self.record
 
@@ -193,7 +193,7 @@ class SignedRecord(Body):
             {party: self.seal_numbers[party]},
         )
 
-    def voted(self, party: PartyId, identity: bytes) -> bool:
+    def has_vote_of(self, party: PartyId, identity: bytes) -> bool:
         """Whether an MPC node has voted for this."""
         head, signature = self.heads.get(party), self.signatures.get(party)
         number = self.seal_numbers.get(party)

@@ -24,7 +24,9 @@ from mpcsim.service.rpc.wire import AbortedSession
 _NONCE_BYTES: Final = crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
 
 
-def seal(pair_secret: bytes, at: AbortedSession, to: PartyId, culprit: int, rng: Rng) -> bytes:
+def seal_notice(
+    pair_secret: bytes, at: AbortedSession, to: PartyId, culprit: int, rng: Rng
+) -> bytes:
     """The notice to one MPC node that ``culprit`` was caught cheating.
 
     Args:
@@ -35,7 +37,7 @@ def seal(pair_secret: bytes, at: AbortedSession, to: PartyId, culprit: int, rng:
     return nonce + crypto_aead_xchacha20poly1305_ietf_encrypt(u32(culprit), bound, nonce, key)
 
 
-def unseal(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: bytes) -> int | None:
+def open_notice(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: bytes) -> int | None:
     """The culprit that a notice names; None if it was not sealed with this secret for this."""
     nonce, box = notice[:_NONCE_BYTES], notice[_NONCE_BYTES:]
     key, bound = _key(pair_secret, at), _bound(at, to)
@@ -46,7 +48,7 @@ def unseal(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: bytes) -
     return int.from_bytes(said, "big")
 
 
-def digest(notice: bytes) -> bytes:
+def notice_digest(notice: bytes) -> bytes:
     """What stands for a notice in ``statements.Suspended``."""
     return tagged_hash(Tag.SUSPENSION_NOTICE, notice)
 

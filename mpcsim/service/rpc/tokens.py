@@ -92,7 +92,7 @@ class Claims:
     expires_at: int
     """Seconds since 1970 UTC; from then on the token is refused."""
 
-    def access_only(self) -> Claims:
+    def require_access(self) -> Claims:
         """These, if the token is an access token.
 
         Raises:
@@ -132,7 +132,7 @@ class TokenIssuer:
         self._jwk = {member: str(public[member]) for member in ("kty", "crv", "x", "y")}
         self._kid = _thumbprint(self._jwk)
 
-    def access(self, user_id: str, username: str, lifetime_s: float) -> str:
+    def issue_access(self, user_id: str, username: str, lifetime_s: float) -> str:
         """A token that authenticates the user.
 
         Args:
@@ -143,13 +143,13 @@ class TokenIssuer:
         """
         return self._issue(user_id, username, None, lifetime_s)
 
-    def left_s(self, claims: Claims) -> float:
+    def remaining_s(self, claims: Claims) -> float:
         """Seconds that a token holds from now on, above 0. Another one that holds as long ends with
         it."""
         # A sum that rounds up would be a whole second more.
         return max(claims.expires_at - self._now() - 1e-6, 1e-9)
 
-    def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
+    def issue_key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         """A token for the MPC verbs, about one key.
 
         Raises:
@@ -203,7 +203,7 @@ class TokenVerifier:
         self._audience = audience
         self._now = now
         # An error is not remembered: garbage cannot crowd the good tokens out.
-        self._signed = lru_cache(REMEMBERED_TOKENS)(self._check_signature)
+        self._verify_signature = lru_cache(REMEMBERED_TOKENS)(self._check_signature)
 
     def verify(self, token: str | None) -> Claims:
         """What the token says, if it is genuine, for this audience, and holds now.
@@ -216,7 +216,7 @@ class TokenVerifier:
             raise TokenError(TokenFault.JWT_MISSING)
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenError(TokenFault.JWT_INVALID, "longer than any token of the gateway")
-        claims, not_before = self._signed(token)
+        claims, not_before = self._verify_signature(token)
         now = self._now()
         if now >= claims.expires_at:
             raise TokenError(TokenFault.JWT_EXPIRED)
@@ -224,7 +224,7 @@ class TokenVerifier:
             raise TokenError(TokenFault.JWT_INVALID, "not valid yet")
         return claims
 
-    def genuine(self, token: str) -> Claims:
+    def verify_ignoring_times(self, token: str) -> Claims:
         """What a token said for this audience when it held, whether or not it still does.
 
         Raises:
@@ -232,7 +232,7 @@ class TokenVerifier:
         """
         if len(token) > MAX_TOKEN_CHARS:
             raise TokenError(TokenFault.JWT_INVALID, "longer than any token of the gateway")
-        return self._signed(token)[0]
+        return self._verify_signature(token)[0]
 
     def _check_signature(self, token: str) -> tuple[Claims, int]:
         """Everything but the times; the claims, and when they begin to hold."""

@@ -114,7 +114,7 @@ class PresignedRequest(Message):
     rho: Annotated[bytes, BYTES32]
     """The client's part in re-randomising the nonce; fresh, and the session's id, too."""
 
-    def hidden(self) -> HiddenPresignedRequest:
+    def hide(self) -> HiddenPresignedRequest:
         """The same for the MPC node that does not sign."""
         hidden = tagged_hash(Tag.HIDDEN_USE, self.message_hash, path_bytes(self.path), self.rho)
         return HiddenPresignedRequest(
@@ -124,8 +124,10 @@ class PresignedRequest(Message):
 
 @wire
 class HiddenPresignedRequest(Message):
-    """A ``PresignedRequest`` for the MPC node that only opens its half: what is signed, and with which child,
-    stays between the client and the signer."""
+    """A ``PresignedRequest`` for the MPC node that only opens its half.
+
+    What is signed, and with which child key, stays between the client and the signer.
+    """
 
     signer: Annotated[int, U16]
     presignature: Annotated[bytes, BYTES32]

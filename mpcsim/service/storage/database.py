@@ -70,10 +70,10 @@ class StoreFailed(MpcError):
             detail: what the system says, if the trouble alone says too little.
         """
         super().__init__(f"{path}: {trouble.value}" + (f" ({detail})" if detail else ""))
-        self.trouble = trouble
+        self.problem = trouble
         full = trouble is StoreProblem.FULL
         self.code = Code.DISK_FULL if full else Code.STORE_FAILED
-        self.told = f"{Path(path).name}: {trouble.value}"
+        self.public_text = f"{Path(path).name}: {trouble.value}"
         """What may be told to anyone."""
 
 
@@ -111,7 +111,7 @@ class Database:
         """
         self._path = path
         in_memory = str(path) == IN_MEMORY
-        with self._explaining():
+        with self._translating_errors():
             if not in_memory:
                 os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = _connect(path)
@@ -120,7 +120,7 @@ class Database:
         """Whether the log of writes may still have what was deleted since it was last empty, or
         what a change that failed has left there."""
         try:
-            with self._explaining(opening=True):
+            with self._translating_errors(opening=True):
                 self._open(schema, in_memory)
         except BaseException:
             self._writer.close()
@@ -152,7 +152,7 @@ class Database:
         self._reader = self._writer if in_memory else _connect(self._path)
         self._reading = self._writing if in_memory else RLock()
         self._files = () if in_memory else (str(self._path), f"{self._path}-wal")
-        self._at_hand: dict[str, tuple[object, Any]] = {}
+        self._cache: dict[str, tuple[object, Any]] = {}
         """Since this process last wrote: what has been read, and what the files were like then."""
 
     def deployment(self) -> Deployment | None:
@@ -179,7 +179,7 @@ class Database:
             with self._reading:
                 return self._reader.execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            if failed := self._explained(error):
+            if failed := self._failure_of(error):
                 raise failed from error
             raise
 
@@ -187,14 +187,14 @@ class Database:
         """The first row, if any."""
         return next(iter(self.rows(statement, *values)), None)
 
-    def at_hand(self, name: str, read: Callable[[], T]) -> T:
+    def read_cached(self, name: str, read: Callable[[], T]) -> T:
         """What ``read`` returned when it was last called for that name, if the files are as they
         were: looking at them costs less than reading what is in them.
 
         Raises:
             StoreFailed: it cannot be read.
         """
-        known, now = self._at_hand, self._state()
+        known, now = self._cache, self._files_version()
         with suppress(KeyError):
             then, found = known[name]
             if then == now:
@@ -205,7 +205,7 @@ class Database:
         known[name] = now, made  # for nobody, if this process has written meanwhile
         return made
 
-    def _state(self) -> object:
+    def _files_version(self) -> object:
         """Another one whenever anybody has written to the files, or changed them otherwise."""
         state: list[int] = []
         try:
@@ -223,7 +223,7 @@ class Database:
         Raises:
             CommitInDoubt: all or nothing, but only the next start will see which.
         """
-        with self._writing, self._explaining():
+        with self._writing, self._translating_errors():
             cursor = self._writer.cursor()
             cursor.execute("BEGIN IMMEDIATE")
             try:
@@ -234,13 +234,13 @@ class Database:
                 if self._writer.in_transaction:  # a full disk, for one, has ended it already
                     cursor.execute("ROLLBACK")
                 if _may_be_in_log(error):
-                    self.needs_emptying = not self._undone()
+                    self.needs_emptying = not self._undo_in_log()
                     if self.needs_emptying and _may_be_written(error):
                         raise CommitInDoubt(self._path, StoreProblem.OUT_OF_REACH) from error
                 raise
             finally:
                 # The clock of files is too coarse to tell two writes in a row apart.
-                self._at_hand = {}
+                self._cache = {}
 
     def hold_reserve(self) -> None:
         """Keep some room on the disk for ``urgently``, if there is any."""
@@ -270,7 +270,7 @@ class Database:
     def _reserve(self) -> str:
         return f"{self._path}{RESERVE_SUFFIX}"
 
-    def urgently(self, change: Callable[[], T]) -> T:
+    def write_urgently(self, change: Callable[[], T]) -> T:
         """Make a change for which room is kept: if the disk is full, that is given up for it.
 
         Raises:
@@ -279,11 +279,11 @@ class Database:
         try:
             return change()
         except StoreFailed as failed:
-            if failed.trouble is not StoreProblem.FULL or not self._give_up_reserve():
+            if failed.problem is not StoreProblem.FULL or not self._give_up_reserve():
                 raise
             return change()
 
-    def _undone(self) -> bool:
+    def _undo_in_log(self) -> bool:
         """Take what a failed commit has left in the log out of it; whether that was possible."""
         try:
             return self._empty_log()
@@ -311,7 +311,7 @@ class Database:
             StoreFailed: another process keeps it locked. What was changed has changed; the next
                 time, or the next start, empties the log.
         """
-        with self._writing, self._explaining():
+        with self._writing, self._translating_errors():
             self.needs_emptying = True
             if not self._empty_log():
                 raise StoreFailed(self._path, StoreProblem.LOCKED)
@@ -344,14 +344,14 @@ class Database:
         """Room on the disk; None: there is no file, or the disk does not say."""
         return _free_bytes(Path(self._path).parent) if self._files else None
 
-    def not_writable(self) -> StoreFailed | None:
+    def write_failure(self) -> StoreFailed | None:
         """Why nothing could be written now; None: it could. Nothing is: the right to write is taken
         and given back at once, over a connection of its own, for which no other of this process
         waits."""
         if not self._files:
             return None
         try:
-            with self._explaining():
+            with self._translating_errors():
                 os.stat(self._path)  # opening it would make a new one
                 if not os.access(self._path, os.W_OK):
                     raise PermissionError(errno.EACCES, "")
@@ -370,18 +370,18 @@ class Database:
             self._writer.close()
 
     @contextmanager
-    def _explaining(self, opening: bool = False) -> Iterator[None]:
+    def _translating_errors(self, opening: bool = False) -> Iterator[None]:
         """Raise ``StoreFailed`` for what the system says; with ``opening`` for any error."""
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            if failed := self._explained(error):
+            if failed := self._failure_of(error):
                 raise failed from error
             if opening:  # tables of another layout
                 raise StoreFailed(self._path, StoreProblem.DAMAGED, str(error)) from error
             raise
 
-    def _explained(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
+    def _failure_of(self, error: OSError | sqlite3.Error) -> StoreFailed | None:
         """None for what is no trouble of the store but of its use: a constraint, for one."""
         if isinstance(error, OSError):
             trouble = _BY_ERRNO.get(error.errno or 0, StoreProblem.OUT_OF_REACH)

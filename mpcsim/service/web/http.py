@@ -29,18 +29,18 @@ class App(Starlette):
     """Starlette, with names for its requests around all the rest: also around the handler of
     unexpected errors, which Starlette puts outside of all middleware of its own."""
 
-    def __init__(self, *, book: RequestRecorder | None = None, **options: Any) -> None:
+    def __init__(self, *, recorder: RequestRecorder | None = None, **options: Any) -> None:
         """
         Args:
-            book: where its requests are entered.
+            recorder: where its requests are entered.
             options: Starlette's.
         """
         super().__init__(**options)
-        self.book = book or RequestRecorder("")
+        self.recorder = recorder or RequestRecorder("")
 
     def build_middleware_stack(self) -> ASGIApp:
         app = super().build_middleware_stack()
-        return RequestIds(meter.MeterMiddleware(app) if meter.ON else app, self.book)
+        return RequestIds(meter.MeterMiddleware(app) if meter.ON else app, self.recorder)
 
 
 def media_type(request: Request) -> str:
@@ -84,18 +84,18 @@ class RequestBody:
         check_coding(request)
         self.size = _declared_length(request, limit)
         """As declared; None: it is not."""
-        self.so_far = bytearray()
+        self.received = bytearray()
         self._limit = limit
         self._chunks = request.stream()
         self._ended = False
         self._reading: asyncio.Task[bytes | None] | None = None
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether it is known to be all there."""
-        return self._ended or len(self.so_far) == self.size
+        return self._ended or len(self.received) == self.size
 
-    async def more(self, patience_s: float | None = None) -> bytes:
+    async def read_more(self, patience_s: float | None = None) -> bytes:
         """What comes next; nothing at the end.
 
         Raises:
@@ -111,18 +111,18 @@ class RequestBody:
         if not done:
             raise TimeoutError
         chunk = self._reading.result()  # an error stays, for whoever asks next
-        if chunk is not None and len(self.so_far) + len(chunk) > self._limit:
+        if chunk is not None and len(self.received) + len(chunk) > self._limit:
             raise Refused(TOO_LARGE, f"body of more than {self._limit} bytes")
         self._reading = None
         self._ended = chunk is None
-        self.so_far += chunk or b""
+        self.received += chunk or b""
         return chunk or b""
 
-    async def whole(self) -> bytes:
+    async def read_all(self) -> bytes:
         """All of it, once it is there; raises as ``more``."""
-        while await self.more():
+        while await self.read_more():
             pass
-        return bytes(self.so_far)
+        return bytes(self.received)
 
     def stop(self) -> None:
         """Nobody reads on."""

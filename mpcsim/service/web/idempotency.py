@@ -38,7 +38,7 @@ class CallName:
         return {HEADER: self.text, VERB_HEADER: self.verb}
 
     @classmethod
-    def read(cls, headers: Headers, verb: str) -> Self | None:
+    def from_headers(cls, headers: Headers, verb: str) -> Self | None:
         """What the headers of a request to the gateway say; None: the call has no name.
 
         Args:

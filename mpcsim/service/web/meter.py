@@ -1,14 +1,14 @@
-"""What each request costs a server, by what made it go on: for a model of the service under load.
+"""Measure what each request costs a server, by what made it go on: input of the capacity model.
 
-Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``MeterMiddleware`` has the
-server's tasks timed step by step, and a line is written at the end for each request (the file's
-name is the number of the process): its parts, one for its own arrival and one for each answer that
-it waited for, with the processor time of the event loop, turn by turn and after the last send, and
-of threads, and how long the disk took. What an event loop does outside of tasks (parsing, system
-calls) is in nobody's line; it is known from the whole process's processor time.
+Off, unless the variable ``MPCSIM_METER`` names a folder. Then the middleware ``MeterMiddleware``
+times the server's tasks step by step, and one line a request is written at the end (the file is
+named after the process id): its parts, one for the request's arrival and one for each reply that it
+waited for, with the CPU time of the event loop, iteration by iteration and after the last send, the
+CPU time of threads, and the time spent waiting for the disk. What an event loop does outside of
+tasks (parsing, system calls) is in no line; it is known from the CPU time of the whole process.
 
-With ``MPCSIM_METER_CURVES`` set, too, it is told how much of these times the libraries of curve
-arithmetic took. That slows Python down: the times are then good for this only.
+With ``MPCSIM_METER_CURVES`` set, too, the lines also say how much of these times the libraries of
+curve arithmetic took. That slows Python down: such times are good for this only.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class _CurveClock(threading.local):
     curve = 0
     _began = 0
 
-    def heard(self, frame: FrameType, event: str, function: Any) -> None:
+    def on_profile_event(self, frame: FrameType, event: str, function: Any) -> None:
         """For ``sys.setprofile``."""
         if getattr(function, "__module__", None) not in _CURVE_LIBRARIES:
             return

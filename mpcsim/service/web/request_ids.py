@@ -54,11 +54,11 @@ def current_request_id() -> str | None:
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer; enters the request into a book."""
+    with the answer; enters the request into a recorder."""
 
-    def __init__(self, app: ASGIApp, book: RequestRecorder | None = None) -> None:
+    def __init__(self, app: ASGIApp, recorder: RequestRecorder | None = None) -> None:
         self.app = app
-        self.book = book or RequestRecorder("")
+        self.recorder = recorder or RequestRecorder("")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +73,7 @@ class RequestIds:
         scope[IN_SCOPE] = name
         if b"%" in (raw_path := scope.get("raw_path") or b""):
             scope = {**scope, "path": _decode_path(raw_path)}
-        entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
+        entry = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -82,12 +82,14 @@ class RequestIds:
                 if entry.status >= 400:
                     entry.code = _error_code(headers)
                 message["headers"] = [*headers, (_HEADER, name)]
-            elif entry.kept:
+            elif entry.is_logged:
                 if "more_body" not in message or not message["more_body"]:
                     # Before the caller can have it: its log says that it came later.
-                    entry.ended, entry.whole = entry.clock(), True
+                    entry.ended, entry.is_complete = entry.clock(), True
                 if entry.status >= 400:
-                    entry.said = (entry.said + message.get("body", b""))[:MAX_ERROR_BODY]
+                    entry.error_body = (entry.error_body + message.get("body", b""))[
+                        :MAX_ERROR_BODY
+                    ]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
@@ -104,7 +106,7 @@ class RequestIds:
                 await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
-            self.book.close(entry)
+            self.recorder.close(entry)
 
 
 def _decode_path(raw: bytes) -> str:

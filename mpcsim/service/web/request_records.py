@@ -60,7 +60,7 @@ class Call:
             sent: bytes of its body.
         """
         entry = CURRENT.get()
-        self.clock = None if entry is None or not entry.kept else entry.clock
+        self.clock = None if entry is None or not entry.is_logged else entry.clock
         if entry is None or self.clock is None:
             return
         self.to = to
@@ -76,7 +76,7 @@ class Call:
         """None: nobody waited for it any longer."""
         entry.calls.append(self)
 
-    def over(self, status: int = 0, got: int = 0) -> None:
+    def finish(self, status: int = 0, got: int = 0) -> None:
         """The answer is there, or will never come."""
         if self.clock is not None:
             self.status = status
@@ -95,7 +95,7 @@ class RequestRecord:
     path: str = ""
     """Without its query, which may hold anything."""
     clock: Callable[[], float] = time.perf_counter
-    kept: bool = False
+    is_logged: bool = False
     """Whether it becomes a line."""
     at: float = 0.0
     """When it came: seconds since 1970 UTC;"""
@@ -105,9 +105,9 @@ class RequestRecord:
     """When its answer was all sent, or nobody worked on it any longer."""
     status: int = 0
     """Of the answer; 0: there was none."""
-    whole: bool = False
+    is_complete: bool = False
     """The answer came to its end."""
-    said: bytes = b""
+    error_body: bytes = b""
     """An error's answer."""
     code: str | None = None
     """Its ``X-Error-Code``."""
@@ -129,7 +129,7 @@ class RequestRecord:
         """Milliseconds from its beginning to a moment of its clock."""
         return round((moment - self.began) * 1e3, 3)
 
-    def line(self) -> dict[str, Any]:
+    def to_line(self) -> dict[str, Any]:
         """For a log file. What is not known is left out."""
         found = {
             "time": datetime.fromtimestamp(self.at, UTC).isoformat(timespec="microseconds"),
@@ -143,12 +143,12 @@ class RequestRecord:
             "user_id": self.user_id or None,
             "key_id": _hex(self.key_id),
             "session_id": _hex(self.session_id),
-            "error": self.error or _error_text(self.said),
+            "error": self.error or _error_text(self.error_body),
             "code": self.code,
             "why": self.why,
             "exception": self.exception,
             "left_out": self.left_out or None,
-            "broken_off": True if self.status and not self.whole else None,
+            "broken_off": True if self.status and not self.is_complete else None,
             "spans": [[name, self.ms(a), self.ms(b)] for name, a, b in self.spans] or None,
             "calls": [
                 [
@@ -223,15 +223,15 @@ class RequestRecorder:
 
     def close(self, entry: RequestRecord) -> None:
         """The request has been answered, or never will be."""
-        if not entry.whole and (entry.kept or self.counters):
+        if not entry.is_complete and (entry.is_logged or self.counters):
             entry.ended = self._clock()
-        if self.log is not None and self._has_line(entry):
+        if self.log is not None and self._should_log(entry):
             entry.left_out, self._left_out = self._left_out, 0
             self.log.put(entry)
         for count in self.counters:
             count(entry)
 
-    def _has_line(self, entry: RequestRecord) -> bool:
+    def _should_log(self, entry: RequestRecord) -> bool:
         """Return whether an entry becomes a line: nobody fills the files alone."""
         user_id = entry.user_id or ""
         bucket = USER_LINES if user_id else ANONYMOUS_LINES

@@ -187,7 +187,7 @@ class HttpTransport:
     ) -> Reply:
         """See ``Transport``."""
         try:
-            async with self._kept().request(
+            async with self._open_session().request(
                 method,
                 URL(self._base + path, encoded=True),
                 data=body,
@@ -220,7 +220,7 @@ class HttpTransport:
         if size is not None:
             headers["Content-Length"] = str(size)
         try:
-            async with self._kept().request(
+            async with self._open_session().request(
                 method,
                 URL(self._base + path, encoded=True),
                 data=watched(),
@@ -238,12 +238,12 @@ class HttpTransport:
         if self._session is not None:
             await self._session.close()
 
-    def _kept(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            self._session = self._open()
+            self._session = self._make_session()
         return self._session
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _make_session(self) -> aiohttp.ClientSession:
         limits = self._limits
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=MAX_CONNECTIONS, keepalive_timeout=KEPT_S),

@@ -30,24 +30,24 @@ class UserSlots:
 
     def __init__(self, most: int = MOST_OF_USER) -> None:
         self._most = most
-        self._held: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     @contextmanager
-    def held(self, user_id: str) -> Iterator[None]:
+    def hold(self, user_id: str) -> Iterator[None]:
         """Hold a place in the block.
 
         Raises:
             TooManyOfUser: there is none left.
         """
-        if self._held[user_id] >= self._most:
+        if self._counts[user_id] >= self._most:
             raise TooManyOfUser("too many requests of this user are being answered; try again")
-        self._held[user_id] += 1
+        self._counts[user_id] += 1
         try:
             yield
         finally:
-            self._held[user_id] -= 1
-            if not self._held[user_id]:
-                del self._held[user_id]
+            self._counts[user_id] -= 1
+            if not self._counts[user_id]:
+                del self._counts[user_id]
 
 
 @dataclass(frozen=True)

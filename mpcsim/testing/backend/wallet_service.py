@@ -101,7 +101,7 @@ def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletS
         known = read_credentials(Path(data))
         try:
             yield WalletService(
-                board.switch,
+                board.execute,
                 node.address,
                 gateway.address,
                 {each.name: each.address for each in mpc_nodes},

@@ -29,7 +29,7 @@ class Thrown:
         self.error = error
 
     def __call__(self, name, told):
-        self.seen.append((name, find_command(name).given(told)))
+        self.seen.append((name, find_command(name).parse_arguments(told)))
         if self.error is not None:
             raise self.error
         return {"runs": True} if name == "status" else {}

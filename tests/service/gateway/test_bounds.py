@@ -67,19 +67,19 @@ async def test_a_body_that_is_read_while_it_comes_is_limited_as_a_whole():
         return RequestBody(Request({"type": "http", "headers": []}, receive), limit=5)
 
     fits, over = incoming(b"abc", b"de"), incoming(b"abc", b"def")
-    assert [await fits.more() for _ in range(4)] == [b"abc", b"de", b"", b""]
-    assert (bytes(fits.so_far), fits.complete) == (b"abcde", True)
-    assert await over.more() == b"abc"
+    assert [await fits.read_more() for _ in range(4)] == [b"abc", b"de", b"", b""]
+    assert (bytes(fits.received), fits.is_complete) == (b"abcde", True)
+    assert await over.read_more() == b"abc"
     for _ in range(2):
         with pytest.raises(Refused, match="body of more than 5 bytes"):
-            await over.more()
+            await over.read_more()
     never = RequestBody(Request({"type": "http", "headers": []}, asyncio.Event().wait), limit=5)
     for _ in range(2):  # it may be asked for again
         with pytest.raises(TimeoutError):
-            await never.more(patience_s=0)
+            await never.read_more(patience_s=0)
     never.stop()
     with pytest.raises(asyncio.CancelledError):
-        await never.more()
+        await never.read_more()
 
 
 @pytest.mark.parametrize(("queue", "most_of_user"), [(0, 250), (2, 250), (2, 5)])
@@ -102,13 +102,13 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
     port.handle = hanging
     opening = client.opening(share, dict.fromkeys(MPC_NODES, b""))
     held = [asyncio.create_task(client.post("open", opening)) for _ in range(2)]
-    await until(lambda: sum(places._held.values()) == 2)
+    await until(lambda: sum(places._counts.values()) == 2)
     refused = await client.post("open", opening)
     assert (refused.status_code, refused.json()["error"]) == why
     assert (await Client.of(gateway, "bob").post("open", opening)).status_code == 404
     go_on.set()
     assert {reply.status_code for reply in await asyncio.gather(*held)} == {400}
-    assert not places._held
+    assert not places._counts
 
 
 # ---------------------------------------------------------------------- MPC nodes

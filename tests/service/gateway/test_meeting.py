@@ -40,7 +40,7 @@ def anew(gateway, clock):
 def strange(node):
     """What an MPC node says once that is not itself, as a stranger would be vouched for; and what
     nobody vouches for."""
-    true, other = node.hello(), Identity.fresh(SystemRng())
+    true, other = node.hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(true.party, true.seal_key, 0))
     forged = [
         wire.Hello(true.party, other.public, true.seal_key, signature, true.boot, 0),

@@ -314,7 +314,7 @@ async def test_a_generation_whose_place_was_taken_does_not_come_into_force(clock
 
 async def test_who_is_not_signed_up_makes_no_key(gateway, client):
     """The token is genuine, and the registry is older than it."""
-    client.token = gateway.issuer.access("0" * 32, "alice", 60)
+    client.token = gateway.issuer.issue_access("0" * 32, "alice", 60)
     assert await refusal(client.begin_generate("ed25519")) == (404, "no such user")
     assert not any(shares_of(gateway).values())
     assert nothing_open(gateway)

@@ -21,7 +21,7 @@ from tests.helpers.gateway import hellos, shares_of
 from tests.helpers.tiers import fast_few
 from tests.node.wallets import House, settled
 
-ANOTHER = Identity.fresh(SystemRng())
+ANOTHER = Identity.generate(SystemRng())
 
 
 @dataclass

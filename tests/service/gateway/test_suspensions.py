@@ -16,7 +16,7 @@ from mpcsim.service.gateway.api.metrics import probes
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
-from mpcsim.service.rpc.suspension_notices import digest
+from mpcsim.service.rpc.suspension_notices import notice_digest
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -254,7 +254,7 @@ def sealed(body, share, **changed):
     """Notices by somebody who has the tag, and not the share; or all of it, of something else."""
     at = replace(body.occasion, **changed)
     return {
-        j: suspension_notices.seal(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng())
+        j: suspension_notices.seal_notice(share.peers[j].pair_secret, at, j, OPERATOR, SystemRng())
         for j in MPC_NODES
     }
 
@@ -324,7 +324,7 @@ async def test_a_node_must_sign_that_a_notice_does_not_open(monkeypatch, gateway
     assert len(forged) == 3
     await refused(client, share)
     at, notice = body.occasion, body.notices[OPERATOR]
-    statement = SuspensionReceipt(at.key_id, digest(notice), 1)
+    statement = SuspensionReceipt(at.key_id, notice_digest(notice), 1)
     assert is_signed_by(node.hello().identity, statement, forged[0].signature)
     assert not is_signed_by(
         node.hello().identity, replace(statement, opened=0), forged[0].signature

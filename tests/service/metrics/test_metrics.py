@@ -182,7 +182,7 @@ def test_durations_fall_into_the_buckets_that_they_belong_to():
     durations.add(0.3, "other")
     found = {
         (sample.labels["what"], sample.labels.get("le", sample.name)): sample.value
-        for sample in durations.family().samples
+        for sample in durations.to_family().samples
     }
     assert found["one", "0.001"] == 2
     assert found["one", "0.0025"] == found["one", "10.0"] == 3

@@ -37,7 +37,7 @@ async def asked(*probes, clock=None):
     """Readiness of a process that runs in this event loop."""
     app = Starlette()
     found = Readiness(probes, clock or Clock())
-    found.follow(app)
+    found.attach(app)
     async with app.router.lifespan_context(app):
         yield found
 
@@ -67,13 +67,13 @@ def test_an_answer_holds_for_a_while_and_is_for_all_who_ask():
         async with asked(single_probe("it", look), clock=clock) as found:
             states = await asyncio.gather(*(found.state() for _ in range(10)))
             assert looks == 1
-            assert all(state.ready for state in states)
+            assert all(state.is_ready for state in states)
             assert states[0].document() == {"ready": True, "checks": {"it": "ok"}}
             clock.now += KEPT_S - 0.1
             await found.state()
             assert looks == 1
             clock.now += 0.1
-            assert (await found.state()).ready
+            assert (await found.state()).is_ready
             clock.now += KEPT_S
             state = await found.state()
             assert state.document() == {"ready": False, "checks": {"it": "no more"}}
@@ -90,8 +90,8 @@ def test_what_takes_too_long_is_not_waited_for(monkeypatch):
         "other": "no answer within 0.05 s",
         "it": None,
     }
-    assert not readiness.ReadinessState(found).ready
-    assert readiness.ReadinessState({"it": None}).ready
+    assert not readiness.ReadinessState(found).is_ready
+    assert readiness.ReadinessState({"it": None}).is_ready
 
 
 def test_what_fails_is_told_without_its_text(caplog):
@@ -108,7 +108,7 @@ def test_before_and_after_the_service_runs():
         async with asked(single_probe("it", well), clock=clock) as found:
             pass
         assert (await found.state()).checks == {"service": STARTING}
-        assert not (await found.state()).ready
+        assert not (await found.state()).is_ready
 
     asyncio.run(work())
 
@@ -188,7 +188,7 @@ def test_looking_writes_nothing(store, tmp_path):
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
 
     before = files()
-    assert store.not_writable() is None
+    assert store.write_failure() is None
     assert files() == before
     assert checks(thread_probe("store", lambda: None)) == {"store": None}
 
@@ -197,17 +197,17 @@ def test_a_store_that_another_process_has_locked(store, tmp_path, monkeypatch):
     monkeypatch.setattr(databases, "PROBING_S", 0.05)
     with closing(sqlite3.connect(tmp_path / "a.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        found = store.not_writable()
+        found = store.write_failure()
         assert found is not None
-        assert found.trouble is StoreProblem.LOCKED
+        assert found.problem is StoreProblem.LOCKED
         other.execute("ROLLBACK")
-    assert store.not_writable() is None
+    assert store.write_failure() is None
 
 
 def test_a_full_disk_and_one_that_may_not_be_written(store, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(databases, "_free_bytes", lambda folder: 1000)
-        assert store.not_writable().trouble is StoreProblem.FULL
+        assert store.write_failure().problem is StoreProblem.FULL
     with monkeypatch.context() as patched:
         patched.setattr(os, "access", lambda path, mode: False)
-        assert store.not_writable().trouble is StoreProblem.READ_ONLY
+        assert store.write_failure().problem is StoreProblem.READ_ONLY

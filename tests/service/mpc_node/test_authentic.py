@@ -94,7 +94,7 @@ def refused(monkeypatch):
 
 def signing(client, request, **changes):
     """What a request to sign is about, or something else."""
-    use = VaultUse.signing(
+    use = VaultUse.for_signing(
         request.key_id,
         client._named(),
         request.proof.boot,
@@ -126,8 +126,8 @@ async def test_a_proof_for_any_other_opening(gateway, client, refused):
     honest = client.opening(share, store.halves)
     for party in MPC_NODES:
         boot, key = honest.proofs[party].boot, share.auth_key(party)
-        use = VaultUse.opening(honest.key_id, client._named(), boot, honest.reply_key)
-        assert use.authenticated(key, honest.proofs[party].mac)
+        use = VaultUse.for_opening(honest.key_id, client._named(), boot, honest.reply_key)
+        assert use.is_authenticated_by(key, honest.proofs[party].mac)
         for name, value in OTHERS.items():
             proof = wire.UseProof(boot, use._replace(**{name: value}).mac(key))
             body = replace(honest, proofs={**honest.proofs, party: proof})

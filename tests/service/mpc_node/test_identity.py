@@ -59,7 +59,7 @@ def test_the_identity_vouches_for_the_seal_key():
     [
         lambda right: replace(right, signature=bytes(64)),
         lambda right: replace(right, seal_key=bytes(32)),
-        lambda right: hello_of(Identity.fresh(SystemRng()), OPERATOR),
+        lambda right: hello_of(Identity.generate(SystemRng()), OPERATOR),
     ],
 )
 def test_what_is_not_the_other_mpc_nodes_changes_nothing(forged):
@@ -78,7 +78,7 @@ def test_whom_it_has_not_met_an_mpc_node_does_not_know():
         peer = Peer(OPERATOR, store)
         with pytest.raises(NodeFailed, match="the operator has not met the institution yet"):
             peer.identity()
-        peer.meet(hello_of(identity := Identity.fresh(SystemRng())))
+        peer.meet(hello_of(identity := Identity.generate(SystemRng())))
         assert peer.identity() == Peer(OPERATOR, store).identity() == identity.public
 
 
@@ -94,7 +94,7 @@ def test_another_identity_is_refused_and_changes_nothing():
         operator, institution = (gateway.links[party].node for party in MPC_NODES)
         share = await client.generate("ed25519")
         with pytest.raises(NodeFailed, match=f"^{said_of(INSTITUTION, by=OPERATOR)}$") as refused:
-            operator.meet(hello_of(Identity.fresh(SystemRng())))
+            operator.meet(hello_of(Identity.generate(SystemRng())))
         assert (refused.value.status, refused.value.party) == (503, INSTITUTION)
         assert operator._context.peer.identity() == institution.hello().identity
         await client.check_consistent("ed25519", share.public_key.encode())

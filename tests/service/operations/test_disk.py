@@ -94,10 +94,10 @@ def test_room_is_kept_for_what_must_be_written(tmp_path):
         reserve = tmp_path / "x.sqlite-reserve"
         database.hold_reserve()
         assert reserve.stat().st_blocks * 512 >= databases.RESERVE
-        database.urgently(change)
+        database.write_urgently(change)
         assert tried == [True, False]
         with pytest.raises(StoreFailed):
-            database.urgently(change)
+            database.write_urgently(change)
 
 
 @pytest.mark.few(2)

@@ -35,7 +35,7 @@ def found(links, folder, *, user=None, names=None, repair=False):
     with closing(Registry(store_file(folder, REGISTRY))) as registry:
         doctor = Doctor(registry, links, rng=SystemRng(), pause_s=0)
         looked = [each.finding for each in asyncio.run(work())]
-    return {each.username or each.user_id: each for each in looked}, doctor.unheard
+    return {each.username or each.user_id: each for each in looked}, doctor.unavailable
 
 
 def examined(links, folder, **options):
@@ -165,7 +165,7 @@ def test_what_a_node_has_not_signed_counts_for_nothing(house, party, change):
 def test_a_node_of_another_identity_is_told_and_repairs_nothing(house, past, party):
     past.put(house, gateway="old")
     with nodes_alone(house) as links:
-        links[party].port = Liar(links[party].port, identity=Identity.fresh(SystemRng()))
+        links[party].port = Liar(links[party].port, identity=Identity.generate(SystemRng()))
         before = examined(links, house)
         assert {*map(tuple, before.values())} == {("stranger",)}
         assert examined(links, house, repair=True) == before

@@ -14,7 +14,7 @@ from tests.helpers.gateway import Client, open_with
 
 def read(verb, *fields):
     raw = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields]
-    return CallName.read(Headers(raw=raw), verb)
+    return CallName.from_headers(Headers(raw=raw), verb)
 
 
 @pytest.mark.parametrize("verb", ["generate", "recover"])

@@ -53,8 +53,8 @@ def test_no_byte_moves_from_a_signature_to_what_is_signed(cut):
 
 
 def test_a_record_says_which_public_shares_are_meant():
-    assert RECORD.names(b"record")
-    assert not RECORD.names(b"another record")
+    assert RECORD.matches_shares(b"record")
+    assert not RECORD.matches_shares(b"another record")
 
 
 def test_what_a_record_says_of_a_chain_code_is_signed():

@@ -204,7 +204,7 @@ async def test_a_user_has_so_many_places_and_takes_nobody_elses():
     places, leave, inside = UserQueues(), asyncio.Event(), Counter()
 
     async def ask(user):
-        async with places.place(user):
+        async with places.hold(user):
             inside[user] += 1
             await leave.wait()
 

@@ -407,7 +407,7 @@ def test_an_operation_is_sent_once_however_often_at_once(on, owner):
 
 def test_a_turn_to_send_is_not_waited_for_without_end(embedded, monkeypatch):
     monkeypatch.setattr(transactions, "TURN_S", 0.05)
-    with embedded.service.bundler.turn(), ThreadPoolExecutor(1) as pool:
+    with embedded.service.bundler.exclusive(), ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(embedded.service.bundler.pay, SOMEBODY, 1)
         with pytest.raises(errors.ChainTimeout, match="other transactions are still waiting"):
             waiting.result(30)

@@ -96,7 +96,7 @@ def _opened_with(stage: Stage, *, proven_use: bool = True) -> Finding:
 def seal_keys_of_its_own(stage: Stage) -> Finding:
     """The user's new vault is sealed to keys of the gateway's own."""
     door, alice = stage.corrupt_door(), stage.user()
-    mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
+    mine = {party: SealKey.generate(SystemRng()) for party in MPC_NODES}
 
     def substitute(call: Call) -> None:
         if call.path == "/mpc/v1/nodes":

@@ -158,7 +158,7 @@ def a_strangers_word(stage: Stage) -> Finding:
     """When the gateway is started, the node says once that it is somebody else; then the truth."""
     hostile, alice = stage.corrupt_node(), stage.user()
     key = alice.generate()
-    true, other = stage.node(stage.me).hello(), Identity.fresh(SystemRng())
+    true, other = stage.node(stage.me).hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(stage.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
     hostile.hello = lambda: forged  # type: ignore[method-assign]

@@ -116,13 +116,13 @@ def prepared(stage: Stage, count: int = 1) -> tuple[User, Strings, Collector, li
 
 def forgetful(wallet: Any) -> None:
     """A REST node that is a new process every time: what it has used it does not remember."""
-    opened = wallet._presigner.part
+    opened = wallet._presigner.open_part
 
     def part(*arguments: Any) -> Presignature:
         found: Presignature = opened(*arguments)
         return replace(found, use=Use())
 
-    wallet._presigner.part = part
+    wallet._presigner.open_part = part
 
 
 def sign(user: User, key: Strings, presignatures: list[str], message: str) -> bytes:

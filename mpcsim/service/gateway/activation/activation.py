@@ -122,7 +122,7 @@ class Activation:
         except StoreFailed as error:
             # It has been decided, and is remembered as soon as the registry can be written.
             LOG.error("%s key of user %s: %s", curve, user_id, error)
-            raise outcome_undecided(Refused(UNAVAILABLE, error.told)) from error
+            raise outcome_undecided(Refused(UNAVAILABLE, error.public_text)) from error
         if decision.record is not None and decision.record.record.epoch == body.key_id:
             for failure in decision.failures:
                 LOG.warning("a new key is in force, but not everywhere: %s", failure)
@@ -385,7 +385,7 @@ async def holdings(link: Link) -> list[ShareInfo]:
     while len(found) <= MOST_HOLDINGS:
         after = found[-1].key_id if found else ""
         reply = await link.ask(Scope("holdings"), ListShares(after))
-        page = answered(ShareInfoPage, party, reply).holdings()
+        page = answered(ShareInfoPage, party, reply).shares()
         ids = [after, *(holding.key_id for holding in page)]
         if any(one >= other for one, other in pairwise(ids)):
             LOG.error("the %s lists its shares out of order", ROLES[party])

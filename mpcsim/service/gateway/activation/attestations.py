@@ -1,8 +1,9 @@
 """Each MPC node's statement which keys are suspended there, carried to the other.
 
 It is demanded where the MPC node that signs opens a vault alone
-(``mpcsim.service.rpc.statements.SuspensionAttestation``). The gateway gets a new one every minute while such
-vaults are opened, and keeps the last one: it counts for an hour, also after an MPC node's restart.
+(``mpcsim.service.rpc.statements.SuspensionAttestation``). The gateway gets a new one every minute
+while such vaults are opened, and keeps the last one: it counts for an hour, also after an MPC
+node's restart.
 
 Besides, each node remembers for the other what is suspended there, in case that one's store is ever
 put back from a backup of before. So when one aborts a signature it is carried at once, before the

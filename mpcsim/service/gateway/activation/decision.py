@@ -229,7 +229,7 @@ class Decision:
         for party, known in self._known.items():
             if record.epoch in known.aborts:
                 continue
-            if signed.voted(party, self._identities.get(party, b"")):
+            if signed.has_vote_of(party, self._identities.get(party, b"")):
                 known.votes.setdefault(record.epoch, signed.vote_of(party))
         if by is not None:
             if record.epoch in self._known[by].votes:

@@ -38,7 +38,7 @@ from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
-from mpcsim.service.rpc.suspension_notices import digest
+from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
@@ -249,7 +249,7 @@ class Suspensions:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
             said = answered(wire.SuspendReply, notice.party, reply)
-            statement = SuspensionReceipt(at.key_id, digest(notice.notice), said.opened)
+            statement = SuspensionReceipt(at.key_id, notice_digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
             if not is_signed_by(identity, statement, said.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _named(at))

@@ -89,13 +89,13 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     most_of_user: int = MOST_OF_USER,
-    book: RequestRecorder | None = None,
+    recorder: RequestRecorder | None = None,
 ) -> App:
     """The application.
 
     Args:
         keys: of tokens.
-        book: where its requests are entered.
+        recorder: where its requests are entered.
         extra_routes: further routes; called with what authenticates a request.
         most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
@@ -128,7 +128,7 @@ def create_app(
         await gateway.close()
 
     app = App(
-        book=book,
+        recorder=recorder,
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
@@ -164,7 +164,9 @@ class _Api:
         Raises:
             TokenError: no token that counts here.
         """
-        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
+        claims = self._verifier.verify(
+            bearer(request.headers.get("authorization"))
+        ).require_access()
         annotate_request(user_id=claims.user_id)
         return claims
 
@@ -217,7 +219,7 @@ class _Api:
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
         annotate_request(user_id=user.user_id)
-        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        token = self._issuer.issue_access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.tidy()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
@@ -271,8 +273,8 @@ class _Api:
         if not self._registry.owns(claims.user_id, key_id):
             raise no_such_key()
         # It says no more than the token it is for, and no longer.
-        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
-        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
+        lifetime_s = min(self._lifetime_s, self._issuer.remaining_s(claims))
+        token = self._issuer.issue_key(claims.user_id, claims.username, key_id, lifetime_s)
         return JSONResponse(
             {
                 "token": token,
@@ -336,7 +338,10 @@ class _Api:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
                 body = await read_body(request, wire.MAX_BODY_BYTES)
-                user_id, proof = self._verifier.genuine(token).user_id, _proof(request)
+                user_id, proof = (
+                    self._verifier.verify_ignoring_times(token).user_id,
+                    _proof(request),
+                )
                 await self._gateway.abandon(user_id, verb, body, proof)
             raise
         annotate_request(claims.user_id)
@@ -348,7 +353,7 @@ class _Api:
         )
         annotate_request(spans=asking.times.spans)
         try:
-            with self._places.held(claims.user_id):
+            with self._places.hold(claims.user_id):
                 reply = await self._reply(verb, asking, request)
         except TooManyOfUser:
             raise too_many_requests() from None
@@ -384,7 +389,7 @@ def _proof(request: Request) -> str | None:
 def _name(request: Request, verb: str) -> CallName | None:
     """What the caller has named a call that makes a key."""
     try:
-        return CallName.read(request.headers, verb)
+        return CallName.from_headers(request.headers, verb)
     except UsageError as error:
         raise Refused(BAD_REQUEST, str(error)) from None
 
@@ -454,7 +459,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
+    return JSONResponse({"error": error.public_text}, UNAVAILABLE, error.code.headers())
 
 
 async def _unauthorized(request: Request, error: Exception) -> Response:

@@ -65,7 +65,7 @@ class SmartAccounts:
         except NoContract:
             with self._lock:
                 if self._making is making:  # else somebody was faster
-                    self._make, self._making = service.renewed, None
+                    self._make, self._making = service.renew, None
         return self.service().answer(endpoint, request, user_id)
 
     def close(self) -> None:

@@ -129,7 +129,7 @@ class Link:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
         """
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
+        if carrier.is_down(party, self.port.restart):
             raise node_unreachable(party)
         data = body.to_bytes()
         began = self._timer()
@@ -138,19 +138,19 @@ class Link:
         exchange = carrier.exchange(GATEWAY, party)
         try:
             async with asyncio.timeout(self.timeout_s):
-                await exchange.go(len(data))
+                await exchange.send_request(len(data))
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
                 except LinkFailed:
                     raise
                 except Refused as refused:
-                    await exchange.refuse(len(str(refused)))
+                    await exchange.receive_refusal(len(str(refused)))
                     raise
                 finally:
                     answered = self._timer()
-                    carrier.handled(party)
-                await exchange.come(len(reply))
+                    carrier.on_handled(party)
+                await exchange.receive_reply(len(reply))
         except TimeoutError:
             raise node_timed_out(party) from None
         finally:
@@ -178,7 +178,7 @@ class Link:
             take: is given the answer, as it comes. If it raises, so does this.
         """
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
+        if carrier.is_down(party, self.port.restart):
             raise node_unreachable(party)
         began = self._timer()
         called: list[float] = []
@@ -186,7 +186,7 @@ class Link:
         exchange = carrier.exchange(GATEWAY, party)
 
         async def going() -> Pieces:
-            async with aclosing(exchange.going(body)) as pieces:
+            async with aclosing(exchange.stream_request(body)) as pieces:
                 async for piece in pieces:
                     sent.extend(piece)
                     yield piece
@@ -213,7 +213,7 @@ class Link:
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                aclosing(exchange.coming(coming())) as answer,
+                aclosing(exchange.stream_reply(coming())) as answer,
             ):
                 async for piece in answer:
                     if not called and len(sent) != size:  # nobody answers what is not there yet
@@ -228,7 +228,7 @@ class Link:
             raise self._at_odds(scope, refused) from None
         finally:
             exchange.close()
-            carrier.handled(party)
+            carrier.on_handled(party)
             with suppress(RuntimeError):  # whoever was to send it has not let go of it yet
                 await upward.aclose()
 

@@ -76,13 +76,13 @@ class MpcNodePort(Protocol):
 class InProcess:
     """An MPC node in this process."""
 
-    def __init__(self, node: Handler, book: RequestRecorder | None = None) -> None:
+    def __init__(self, node: Handler, recorder: RequestRecorder | None = None) -> None:
         """
         Args:
-            book: where its requests are entered.
+            recorder: where its requests are entered.
         """
         self.node = node
-        self._book = book or RequestRecorder("")
+        self._recorder = recorder or RequestRecorder("")
 
     @property
     def me(self) -> PartyId:
@@ -94,25 +94,25 @@ class InProcess:
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
-        if self._book.log is None:
+        if self._recorder.log is None:
             return await self._handled(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
-        entry = self._book.open(current_request_id() or "", "POST", path)
+        entry = self._recorder.open(current_request_id() or "", "POST", path)
         before = CURRENT.set(entry)
         try:
             reply = await self._handled(verb, grant, body)
             entry.status = 200
-            call.over(200, len(reply))
+            call.finish(200, len(reply))
             return reply
         except Refused as refused:
             entry.status, entry.error = refused.status, str(refused)
-            call.over(refused.status)
+            call.finish(refused.status)
             raise
         finally:
             CURRENT.reset(before)
-            entry.ended, entry.whole = entry.clock(), True
-            self._book.close(entry)
+            entry.ended, entry.is_complete = entry.clock(), True
+            self._recorder.close(entry)
 
     async def _handled(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.quick(verb, body):
@@ -166,15 +166,15 @@ class OverHttp:
             ):
                 if reply.status != 200:
                     said = b"".join([piece async for piece in pieces])
-                    call.over(reply.status, len(said))
+                    call.finish(reply.status, len(said))
                     raise from_json(reply.status, said, self.me)
                 got = 0
                 async for piece in pieces:
                     got += len(piece)
                     yield piece
-                call.over(reply.status, got)
+                call.finish(reply.status, got)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._lost(failure) from None
         self._heard()
 
@@ -193,9 +193,9 @@ class OverHttp:
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._lost(failure) from None
-        call.over(reply.status, len(reply.body))
+        call.finish(reply.status, len(reply.body))
         self._heard()
         if reply.status == 200:
             return reply.body

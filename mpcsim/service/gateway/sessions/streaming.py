@@ -137,7 +137,7 @@ class Streaming:
     @property
     def on(self) -> bool:
         """Whether anything goes on while it comes, for now."""
-        if self._carrier.faulty:
+        if self._carrier.has_faults:
             return False
         return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
 
@@ -169,12 +169,12 @@ class Streaming:
     async def _session(self, asking: Asking, body: RequestBody) -> Session | None:
         """The session that a body is of, if it may go on while it comes."""
         try:
-            while len(body.so_far) < _HEAD_BYTES:
-                if not await body.more():
+            while len(body.received) < _HEAD_BYTES:
+                if not await body.read_more():
                     return None
-            if asking.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+            if asking.proof is None or not any(body.received[SESSION_ID_BYTES:_HEAD_BYTES]):
                 return None
-            session_id = bytes(body.so_far[:SESSION_ID_BYTES])
+            session_id = bytes(body.received[:SESSION_ID_BYTES])
             session = await self._sessions.find(asking.claims, session_id)
         except (Refused, ClientDisconnect):
             return None  # as will be seen again
@@ -295,18 +295,18 @@ async def _checked(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
-    chunk, hashed = bytes(body.so_far), hashlib.sha256()
+    chunk, hashed = bytes(body.received), hashlib.sha256()
     try:
         while chunk:
             hashed.update(chunk)
             passed = sieve.feed(chunk)
-            if body.complete:
+            if body.is_complete:
                 break
             if passed:
                 going_on()
                 yield passed
             passed = b""
-            chunk = await body.more(max(0.0, until - loop.time()))
+            chunk = await body.read_more(max(0.0, until - loop.time()))
         last = sieve.finish()
         check_whole(hashed.digest())
         going_on()

@@ -158,7 +158,7 @@ class Voting:
             return False
         record = body.vote.record
         shown = Abort(record.user_id, record.curve_name, record.epoch)
-        return shown == body.abort and body.vote.voted(self._other, self._peer())
+        return shown == body.abort and body.vote.has_vote_of(self._other, self._peer())
 
     def drop(self, body: DropShare) -> None:
         """Forget shares for which the other node has signed that it never votes.

@@ -77,7 +77,7 @@ class OwnKeys:
             pass
         else:
             raise UsageError("the seal key is there, and whole: nothing is lost")
-        key = SealKey.fresh(rng)
+        key = SealKey.generate(rng)
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
@@ -133,7 +133,7 @@ class OwnKeys:
             if row is None:
                 if cursor.execute(since).fetchone():
                     raise KeyLost(path, f"it has no {what}", lost)
-                key = kind.fresh(rng)
+                key = kind.generate(rng)
                 cursor.execute("INSERT INTO secrets VALUES (?, ?)", (name, key.secret + key.public))
                 return key
         kept = row[0] if isinstance(row[0], bytes) else b""

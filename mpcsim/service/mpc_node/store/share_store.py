@@ -110,14 +110,14 @@ class ShareStore:
             query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
             return [(state, bool(held), n) for state, held, n in self._database.rows(query)]
 
-        return self._database.at_hand("counts", read)
+        return self._database.read_cached("counts", read)
 
     def find(self, key_id: str) -> StoredShare | None:
         def read() -> StoredShare | None:
             row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._as_owed(self._database.at_hand(key_id, read))
+        return self._as_owed(self._database.read_cached(key_id, read))
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
@@ -165,7 +165,7 @@ class ShareStore:
             # A vote whose time is not there counts as an old one.
             return None if row is None else row[0] or 0.0
 
-        return self._database.at_hand(f"vote {user_id} {curve}", read)
+        return self._database.read_cached(f"vote {user_id} {curve}", read)
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """All shares of a user's key on a curve, as they were at one moment."""
@@ -454,7 +454,7 @@ class ShareStore:
         """Remember of shares that are here that the other node says they are suspended there; if
         that cannot be written, it is owed."""
         self._owed_there |= set(key_ids)
-        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._database.write_urgently(lambda: self._write_suspended_there(key_ids))
         self._owed_there -= set(key_ids)
 
     def _write_suspended_there(self, key_ids: Collection[str]) -> None:
@@ -497,7 +497,7 @@ class ShareStore:
         if share is None and key_id in self._owed:
             share = self._owed[key_id][1]
         self._owed[key_id] = why, share
-        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._database.write_urgently(lambda: self._write_suspended(key_id, why, share))
         self._owed.pop(key_id, None)
         if share is not None:
             self._database.forget()

@@ -82,7 +82,7 @@ class Signing:
         )
         if body.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             body.key_id,
             grant.user_id,
             body.proof.boot,
@@ -157,7 +157,7 @@ class Signing:
         if using.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
         encoded = using.encode(NO_CONTEXT)
-        use = VaultUse.presigned(
+        use = VaultUse.for_presigned(
             body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
         )
         with context.lock:

@@ -49,11 +49,11 @@ class Suspensions:
         grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
         stored = self._shares.mine(at.user_id, at.key_id.hex())
         secret = self._shares.share(stored).peers[CLIENT].pair_secret
-        culprit = suspension_notices.unseal(secret, at, context.me, body.notice)
+        culprit = suspension_notices.open_notice(secret, at, context.me, body.notice)
         if culprit is not None:
             self.stop_using(stored, f"the client caught party {culprit} cheating")
         said = SuspensionReceipt(
-            at.key_id, suspension_notices.digest(body.notice), int(culprit is not None)
+            at.key_id, suspension_notices.notice_digest(body.notice), int(culprit is not None)
         )
         return wire.SuspendReply(said.opened, context.identity.sign(said))
 

@@ -68,7 +68,7 @@ class UserQueues:
         self._of: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager
-    async def place(self, user_id: str) -> AsyncIterator[None]:
+    async def hold(self, user_id: str) -> AsyncIterator[None]:
         """Hold a place in the block; wait for it first, in the order of coming.
 
         Raises:
@@ -112,7 +112,7 @@ def _route(
         caller = authorize(request)
         try:
             # Before the body is read: a refusal costs less than an answer.
-            async with places.place(caller.user_id):
+            async with places.hold(caller.user_id):
                 members = await _members(request) if endpoint.method == "POST" else {}
                 members |= request.path_params
                 reply = await asyncio.get_running_loop().run_in_executor(

@@ -76,7 +76,7 @@ class Board:
         return Program(name, command, port, "", "/")
 
     def __call__(self, switch, **told):
-        return self.board.switch(switch, told)
+        return self.board.execute(switch, told)
 
     def told(self, name):
         """What a part was told since this was last asked."""
@@ -239,17 +239,17 @@ def test_who_crashes_is_started_again_under_the_same_conditions(board):
     board.told("operator")
     os.kill(board.processes.process_id("operator"), signal.SIGKILL)
     until(lambda: board.processes.status("operator") is not None)
-    revival.look()
-    until(lambda: revival.look() or board.processes.status("operator") is None)
+    revival.restart_due()
+    until(lambda: revival.restart_due() or board.processes.status("operator") is None)
     until(lambda: (board.folder / "operator").read_text().count("7.0") >= 2)
     assert board.told("operator") == [{"do": "set", "ahead_s": 7.0}]
     board("down", part="operator")
-    revival.look()
+    revival.restart_due()
     assert "operator" not in board.processes  # it stays so: nobody crashed
     os.kill(board.processes.process_id("institution"), signal.SIGKILL)
     until(lambda: board.processes.status("institution") is not None)
-    revival.look()
+    revival.restart_due()
     board("up", part="institution")  # before it is due
     mine = board.processes.process_id("institution")
-    revival.look()
+    revival.restart_due()
     assert board.processes.process_id("institution") == mine

@@ -37,7 +37,7 @@ def showing(party, **changed):
 
 def impostor(party):
     """A gateway's own key, with a seal key and everything."""
-    own, seal_key = Identity.fresh(SystemRng()), bytes(31) + b"\x09"
+    own, seal_key = Identity.generate(SystemRng()), bytes(31) + b"\x09"
     signature = own.sign(SealKeyStatement(party, seal_key, 0))
     return showing(party, identity=own.public, seal_key=seal_key, signature=signature)
 
@@ -114,7 +114,7 @@ async def test_a_seal_key_that_has_been_replaced(party, lost):
     async with House() as house:
         await house.generate("ed25519")
         node = house.gateway.links[party].node
-        old, node._boot.seal_key = node.hello(), SealKey.fresh(SystemRng())
+        old, node._boot.seal_key = node.hello(), SealKey.generate(SystemRng())
         with node.store.database.transaction() as cursor:
             cursor.execute("INSERT INTO secrets VALUES ('seal_number', 1)")
         node.restart()

@@ -53,15 +53,15 @@ def story(logs, name):
 def test_who_asked_whom(logs):
     (node,) = story(logs, "order-7").steps
     assert (node.request.role, node.request.path) == ("node", "/v3/wallet/sign")
-    (gateway,) = node.below
+    (gateway,) = node.children
     assert (gateway.request.role, gateway.request.path) == ("gateway", "/mpc/v1/sign")
-    below = {(step.request.role, step.request.path) for step in gateway.below}
+    below = {(step.request.role, step.request.path) for step in gateway.children}
     assert below == {("operator", "/sign"), ("institution", "/open")}
     for step in node.walk():
-        assert not step.others
+        assert not step.unattributed
         assert (step.request.status, step.request.key_id) == (200, node.request.key_id)
         assert step.request.user_id == node.request.user_id != ""
-        for inner in step.below:
+        for inner in step.children:
             assert step.began_ms <= inner.began_ms <= inner.ended_ms <= step.ended_ms + 1e-3
     sessions = {s.request.session_id for s in node.walk() if s.request.path != "/open"}
     assert len(sessions) == 1
@@ -125,7 +125,7 @@ def test_a_trace_beside_the_simulators(logs, tmp_path):
     # Where the time went: to the institution and back.
     arrows = [m for m in trace.messages if m.kind.startswith("open")]
     assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
-    phases = story(logs, "order-7").steps[0].below[0].phases
+    phases = story(logs, "order-7").steps[0].children[0].phases
     link = [phase for phase in phases if phase.name == "institution-link"]
     for message, phase in zip(arrows, link, strict=True):
         expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)
@@ -179,13 +179,13 @@ def machines(tmp_path, off_s):
 @pytest.mark.parametrize("off_s", [0.0, 7.0, -7.0])
 def test_clocks_that_differ_do_not_change_the_story(tmp_path, off_s):
     found = assemble_trace(find_request(machines(tmp_path, off_s), "order-9").lines)
-    (node,) = found.steps
+    (node,) = found.roots
     gateway, operator = (
         next(s for s in found.walk() if s.request.role == r) for r in ("gateway", "operator")
     )
-    assert node.calls[0].step is gateway
-    assert node.calls[1].step is None
-    assert gateway.calls[0].step is operator
+    assert node.calls[0].handled_by is gateway
+    assert node.calls[1].handled_by is None
+    assert gateway.calls[0].handled_by is operator
     # It was under way for as long as it came back.
     assert operator.began_ms == pytest.approx(10.0, abs=1.1)
     assert operator.lines[0][0] == pytest.approx(operator.began_ms + 2.0, abs=0.01)
@@ -203,10 +203,10 @@ def test_a_call_that_was_lost_is_not_taken_for_the_next(tmp_path):
     gateway = line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked)
     written(tmp_path, "gateway", gateway)
     written(tmp_path, "operator", line("operator", 10.007, 8.0))
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
     lost, answered = step.calls
-    assert lost.step is None
-    assert answered.step.request.role == "operator"
+    assert lost.handled_by is None
+    assert answered.handled_by.request.role == "operator"
     trace = to_simulator_trace(assemble_trace(find_request([tmp_path], "order-9").lines))
     assert [message.fate for message in trace.messages] == ["lost", "delivered", "delivered"]
     assert trace.finished_ms == pytest.approx(20.0)
@@ -216,8 +216,8 @@ def test_a_call_that_was_broken_off_led_to_what_lies_within_it(tmp_path):
     asked = [call("operator", "/sign", 1.0, 9.0, 0)]
     written(tmp_path, "gateway", line("gateway", 10.0, 20.0, "/mpc/v1/sign", calls=asked))
     written(tmp_path, "operator", line("operator", 10.002, 6.0))
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
-    assert step.calls[0].step.request.role == "operator"
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
+    assert step.calls[0].handled_by.request.role == "operator"
 
 
 def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
@@ -226,9 +226,9 @@ def test_clocks_that_differ_by_as_much_as_calls_are_apart(tmp_path):
     written(tmp_path, "gateway", line("gateway", 10.0, 30.0, "/mpc/v1/exchange", calls=asked))
     made = (line("operator", at, 4.0, "/exchange") for at in (10.023, 10.043))
     written(tmp_path, "operator", *made)
-    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).steps
-    assert [each.step.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
-    assert not step.others
+    (step,) = assemble_trace(find_request([tmp_path], "order-9").lines).roots
+    assert [each.handled_by.began_ms for each in step.calls] == pytest.approx([3.0, 23.0], abs=0.01)
+    assert not step.unattributed
 
 
 # ---------------------------------------------------------------------- what files may hold

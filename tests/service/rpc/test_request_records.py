@@ -39,8 +39,8 @@ class Kept(list):
 def handled(handle, **asked):
     """What is kept of a request."""
     kept, ticks = Kept(), itertools.count()
-    book = RequestRecorder("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
-    app = RequestIds(Starlette(routes=[Route("/{rest:path}", handle, methods=["GET"])]), book)
+    recorder = RequestRecorder("gateway", kept, clock=lambda: next(ticks) / 1e3, now=lambda: NOON)
+    app = RequestIds(Starlette(routes=[Route("/{rest:path}", handle, methods=["GET"])]), recorder)
 
     async def work():
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -74,8 +74,8 @@ def test_what_it_turns_out_to_be_about():
         await in_thread(annotate_request, None, None, b"\x01" * 32)
         annotate_request(key_id=b"\xcd" * 32, spans=[("vault", 0.002, 0.005)])
         call = Call("operator", "POST", "/sign", 100)
-        call.over(200, 50)
-        Call("institution", "POST", "/open", 10).over()
+        call.finish(200, 50)
+        Call("institution", "POST", "/open", 10).finish()
         Call("institution", "POST", "/close", 10)
         return Response()
 
@@ -137,12 +137,12 @@ def test_nobody_pushes_anybodys_lines_out():
     how many have none."""
     kept, now = [], [100.0]
     log = SimpleNamespace(put=kept.append, flush=lambda: None)
-    book = RequestRecorder("gateway", log, clock=lambda: now[0])
+    recorder = RequestRecorder("gateway", log, clock=lambda: now[0])
 
     def request(status, user_id=None, path="/"):
-        entry = book.open("id", "GET", path)
+        entry = recorder.open("id", "GET", path)
         entry.status, entry.user_id = status, user_id
-        book.close(entry)
+        recorder.close(entry)
 
     for who, bucket in ((None, ANONYMOUS_LINES), ("alice", USER_LINES), ("bob", USER_LINES)):
         for allowed in (bucket.count, 1 / bucket.each_s):

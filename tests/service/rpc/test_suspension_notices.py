@@ -10,8 +10,8 @@ from mpcsim.service.rpc.wire import AbortedSession
 
 def test_a_notice_opens_for_what_it_was_sealed_for():
     at, secret = AbortedSession("alice", b"E" * 32, b"S" * 32), bytes(32)
-    notice = suspension_notices.seal(secret, at, OPERATOR, INSTITUTION, SeededRng("notice"))
-    assert suspension_notices.unseal(secret, at, OPERATOR, notice) == INSTITUTION
+    notice = suspension_notices.seal_notice(secret, at, OPERATOR, INSTITUTION, SeededRng("notice"))
+    assert suspension_notices.open_notice(secret, at, OPERATOR, notice) == INSTITUTION
     for wrong in (
         (bytes(31) + b"1", at, OPERATOR, notice),
         (secret, replace(at, user_id="bob"), OPERATOR, notice),
@@ -21,4 +21,4 @@ def test_a_notice_opens_for_what_it_was_sealed_for():
         (secret, at, OPERATOR, notice[:-1]),
         (secret, at, OPERATOR, b""),
     ):
-        assert suspension_notices.unseal(*wrong) is None
+        assert suspension_notices.open_notice(*wrong) is None

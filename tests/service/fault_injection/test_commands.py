@@ -54,7 +54,7 @@ def test_the_commands_of_the_guide_are_some():
             each.name: getattr(options, each.name)
             for each in find_command(options.switch).arguments
         }
-        find_command(options.switch).given(told)
+        find_command(options.switch).parse_arguments(told)
     assert len(lines) > 5
 
 
@@ -70,7 +70,7 @@ def test_every_switch_is_thrown_somewhere_and_has_a_method():
 
 def test_every_switch_is_tried_at_a_whole_service():
     """By name, or undone at the end of a ``with``."""
-    source = (Path(__file__).parent / "test_switches.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parent / "test_every_command.py").read_text(encoding="utf-8")
     thrown = {
         node.attr
         for node in ast.walk(ast.parse(source))
@@ -104,11 +104,14 @@ def test_endpoints_are_the_nodes():
 
 
 def test_arguments_are_read():
-    assert find_command("slow").given({"part": "node", "ms": "2.5"}) == {"part": "node", "ms": 2.5}
-    assert find_command("expire").given({}) == {}
-    assert find_command("expire").given({"times": None}) == {}
+    assert find_command("slow").parse_arguments({"part": "node", "ms": "2.5"}) == {
+        "part": "node",
+        "ms": 2.5,
+    }
+    assert find_command("expire").parse_arguments({}) == {}
+    assert find_command("expire").parse_arguments({"times": None}) == {}
     fail = {"endpoint": "sign", "answer": 504, "times": 2, "done": True}
-    assert find_command("fail").given(fail) == {**fail, "answer": "504"}
+    assert find_command("fail").parse_arguments(fail) == {**fail, "answer": "504"}
 
 
 @pytest.mark.parametrize(
@@ -135,16 +138,16 @@ def test_arguments_are_read():
 )
 def test_what_makes_no_sense_is_said(name, told, why):
     with pytest.raises(UsageError) as refused:
-        find_command(name).given(told)
+        find_command(name).parse_arguments(told)
     assert why in str(refused.value)
 
 
 def test_bounds_are_taken_and_what_is_beyond_is_not():
     for times in (0, 1000):
-        assert find_command("expire").given({"times": times}) == {"times": times}
+        assert find_command("expire").parse_arguments({"times": times}) == {"times": times}
     for times in (-1, 1001):
         with pytest.raises(UsageError, match="times must be a whole number from 0 to 1000"):
-            find_command("expire").given({"times": times})
+            find_command("expire").parse_arguments({"times": times})
 
 
 def test_no_endpoint_answers_what_it_never_does():

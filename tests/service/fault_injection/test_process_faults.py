@@ -140,7 +140,7 @@ async def told(line, do, **what):
 
 
 def around(app, child, answers=answers):
-    child.serves()
+    child.attach_loop()
     return FaultMiddleware(app, child, answers)
 
 

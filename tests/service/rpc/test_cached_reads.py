@@ -26,7 +26,7 @@ def count(opened):
         looked.append(True)
         return opened.rows("SELECT count(*) FROM things")[0][0]
 
-    return opened.at_hand("count", read), bool(looked)
+    return opened.read_cached("count", read), bool(looked)
 
 
 def put(opened):
@@ -48,7 +48,7 @@ def test_what_was_read_before_a_write_that_came_between_is_for_nobody(opened):
         put(opened)
         return found
 
-    assert opened.at_hand("count", late) == 0
+    assert opened.read_cached("count", late) == 0
     assert count(opened) == (1, True)
 
 
@@ -89,16 +89,16 @@ def test_nothing_is_kept_of_what_failed_and_none_is_an_answer(opened):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        opened.at_hand("count", fail)
-    assert opened.at_hand("count", lambda: None) is None
-    assert opened.at_hand("count", fail) is None
+        opened.read_cached("count", fail)
+    assert opened.read_cached("count", lambda: None) is None
+    assert opened.read_cached("count", fail) is None
 
 
 def test_only_so_much_is_kept(opened, monkeypatch):
     monkeypatch.setattr(database, "AT_HAND", 2)
     read = []
     for name in "abca":
-        opened.at_hand(name, lambda name=name: read.append(name))
+        opened.read_cached(name, lambda name=name: read.append(name))
     assert read == list("abca")  # c took the places of a and b
-    opened.at_hand("c", lambda: read.append("again"))
+    opened.read_cached("c", lambda: read.append("again"))
     assert "again" not in read
