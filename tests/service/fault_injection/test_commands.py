@@ -59,10 +59,10 @@ def test_the_commands_of_the_guide_are_some():
 
 
 def test_every_switch_is_thrown_somewhere_and_has_a_method():
-    thrown = {name.removeprefix("switch_") for name in vars(FaultController) if "switch_" in name}
+    thrown = {name.removeprefix("do_") for name in vars(FaultController) if name.startswith("do_")}
     assert thrown == {name.replace("-", "_") for name in COMMANDS}
     for name, switch in COMMANDS.items():
-        throw = getattr(FaultController, "switch_" + name.replace("-", "_"))
+        throw = getattr(FaultController, "do_" + name.replace("-", "_"))
         taken = list(inspect.signature(throw).parameters)
         assert taken == ["self", *(each.name for each in switch.arguments)]
         assert hasattr(Control, METHODS.get(name, name.replace("-", "_")))

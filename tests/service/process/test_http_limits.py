@@ -492,10 +492,10 @@ def test_limits_are_settings():
 def test_no_more_connections_than_open_files():
     program = """
 import resource
-from mpcsim.service.process.http_limits import ConnectionLimits, affordable
+from mpcsim.service.process.http_limits import ConnectionLimits, fit_open_files
 for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    print(affordable(ConnectionLimits()).connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    print(fit_open_files(ConnectionLimits()).connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     run = [sys.executable, "-c", program.format(hard=hard)]

@@ -51,7 +51,7 @@ def story(logs, name):
 
 
 def test_who_asked_whom(logs):
-    (node,) = story(logs, "order-7").steps
+    (node,) = story(logs, "order-7").roots
     assert (node.request.role, node.request.path) == ("node", "/v3/wallet/sign")
     (gateway,) = node.children
     assert (gateway.request.role, gateway.request.path) == ("gateway", "/mpc/v1/sign")
@@ -125,7 +125,7 @@ def test_a_trace_beside_the_simulators(logs, tmp_path):
     # Where the time went: to the institution and back.
     arrows = [m for m in trace.messages if m.kind.startswith("open")]
     assert [(m.sender, m.receiver) for m in arrows] == [(4, 3), (3, 4)]
-    phases = story(logs, "order-7").steps[0].children[0].phases
+    phases = story(logs, "order-7").roots[0].children[0].phases
     link = [phase for phase in phases if phase.name == "institution-link"]
     for message, phase in zip(arrows, link, strict=True):
         expected = pytest.approx((phase.began_ms, phase.ended_ms), abs=0.01)

@@ -49,7 +49,7 @@ def handled(handle, **asked):
 
     asyncio.run(work())
     (entry,) = kept
-    return entry.line()
+    return entry.to_line()
 
 
 def test_what_is_known_and_no_more():
@@ -153,6 +153,6 @@ def test_nobody_pushes_anybodys_lines_out():
             now[0] += 1.0
         kept.clear()
     request(200, "carol")
-    assert kept[0].line()["left_out"] == USER_LINES.count + 100 - 1 / USER_LINES.each_s
+    assert kept[0].to_line()["left_out"] == USER_LINES.count + 100 - 1 / USER_LINES.each_s
     request(200, path="/" + "\U0001f600" * 1000)
-    assert len(json.dumps(kept[-1].line())) < 1000
+    assert len(json.dumps(kept[-1].to_line())) < 1000
