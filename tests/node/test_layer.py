@@ -336,7 +336,7 @@ async def test_tokens_that_do_not_count(keys):
     past._key, past._kid = issuer._key, issuer._kid  # the gateway's own, long ago
     for token, message in (
         (past.issue_access("1", "alice", 60), EXPIRED),
-        (issuer.key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
+        (issuer.issue_key("1", "alice", EXAMPLE_KEY_ID, 60), INVALID),
         (TokenIssuer(make_signing_key()).issue_access("1", "alice", 60), INVALID),
         (keys.gateway.token()[:-3] + "AAA", INVALID),
         ("x" * 6000, INVALID),

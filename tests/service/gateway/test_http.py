@@ -214,7 +214,7 @@ async def test_the_mpc_nodes_seal_keys_are_public(gateway, client):
 
 async def test_without_a_token_nothing_is_to_be_had(wall_clock, gateway, client):
     key_id = (await give_key(gateway, client, "ed25519")).record.epoch.hex()
-    owner = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    owner = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
     expired = gateway.issuer.issue_access("0", "alice", 0.001)
     wall_clock.now += 10
     for header, code, message in [

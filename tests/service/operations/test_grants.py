@@ -125,7 +125,7 @@ async def test_what_mpc_nodes_have_been_shown_is_of_no_further_use(gateway, clie
                 assert refusal(node, asked, grant, body) == (401, said)
     assert kit.shares_of(gateway) == before
     key_id = share.record.epoch.hex()
-    key_token = gateway.issuer.key(await client.user_id(), "alice", key_id, 60)
+    key_token = gateway.issuer.issue_key(await client.user_id(), "alice", key_id, 60)
     await kit.Client(client.http, key_token).check_works(share)
     await client.check_works(share)
     shown = b"".join(grant + body for _, _, grant, body in requests)

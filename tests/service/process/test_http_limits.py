@@ -495,7 +495,8 @@ import resource
 from mpcsim.service.process.http_limits import ConnectionLimits, fit_open_files
 for soft, hard in ((300, {hard}), (300, 500), (100, 100)):
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    print(fit_open_files(ConnectionLimits()).connections, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    limit = fit_open_files(ConnectionLimits()).connections
+    print(limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 """
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     run = [sys.executable, "-c", program.format(hard=hard)]
