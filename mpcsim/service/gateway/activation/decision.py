@@ -38,28 +38,28 @@ class Request:
 
 
 @dataclass
-class _Known:
+class _NodeState:
     """What an MPC node has said."""
 
-    standing: Standing | None = None
+    state: Standing | None = None
     votes: dict[bytes, SignedRecord] = field(default_factory=dict)
     """Its own, by epoch: each with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
     """Its signatures, by epoch."""
-    holds: set[bytes] = field(default_factory=set)
+    claimed_votes: set[bytes] = field(default_factory=set)
     """Epochs that it says it has voted for, whether they are in force or not."""
-    denied: set[bytes] = field(default_factory=set)
+    refused_aborts: set[bytes] = field(default_factory=set)
     """Epochs that it says it has nothing to do with: its word alone."""
     activated: set[bytes] = field(default_factory=set)
     """Epochs that it has put in force when told to."""
 
     @property
     def active(self) -> Held | None:
-        return self.standing.active if self.standing else None
+        return self.state.active if self.state else None
 
     @property
     def voted(self) -> Held | None:
-        return self.standing.voted if self.standing else None
+        return self.state.voted if self.state else None
 
     def shares(self) -> list[Held]:
         return [held for held in (self.active, self.voted) if held]
@@ -68,8 +68,8 @@ class _Known:
 class Decision:
     """About one user's key on one curve.
 
-    Ask what ``requests`` says, all at once, tell ``heard`` what came of each, and so on until there
-    is nothing more to ask.
+    Ask what ``requests`` says, all at once, tell ``take_answer`` what came of each, and so on until
+    there is nothing more to ask.
     """
 
     def __init__(
@@ -93,11 +93,11 @@ class Decision:
         self._curve = curve
         self._identities = identities
         self._registered = registered
-        self.remembered = registered
+        self.stored_key = registered
         """What the registry says by now."""
         self._vote = vote
         self._aborting = aborting
-        self._known = {party: _Known() for party in MPC_NODES}
+        self._nodes = {party: _NodeState() for party in MPC_NODES}
         self._asked: set[tuple[PartyId, Scope]] = set()
         self.failures: list[Refused] = []
         """What the nodes have refused, and which have not answered, in the order of asking."""
@@ -110,9 +110,15 @@ class Decision:
 
     def requests(self) -> list[Request]:
         """What to ask next; nothing twice."""
-        steps = [self._votes, self._activations]
-        if not self._made:
-            steps = [self._votes, self._looks, self._aborts, self._drops, self._activations]
+        steps = [self._vote_requests, self._activation_requests]
+        if not self._is_made:
+            steps = [
+                self._vote_requests,
+                self._state_requests,
+                self._abort_requests,
+                self._drop_requests,
+                self._activation_requests,
+            ]
         for step in steps:
             todo = [r for r in step() if (r.party, r.scope) not in self._asked]
             if todo:
@@ -120,45 +126,45 @@ class Decision:
                 return todo
         return []
 
-    def _votes(self) -> Iterator[Request]:
+    def _vote_requests(self) -> Iterator[Request]:
         if self._vote is not None:
             vote = self._vote
             scope = Scope("vote", self._user_id, vote.key_id, vote.session_id)
             for party in MPC_NODES:
                 yield Request(party, scope, vote)
 
-    def _looks(self) -> Iterator[Request]:
+    def _state_requests(self) -> Iterator[Request]:
         for party in MPC_NODES:
             yield Request(party, self._scope("standing"), Ask(self._user_id, self._curve))
 
-    def _activations(self) -> Iterator[Request]:
+    def _activation_requests(self) -> Iterator[Request]:
         if self.record is None:
             return
         epoch = self.record.record.epoch
-        for party, known in self._known.items():
+        for party, known in self._nodes.items():
             done = known.active is not None and known.active.epoch == epoch
-            if not done and (self._made or any(h.epoch == epoch for h in known.shares())):
+            if not done and (self._is_made or any(h.epoch == epoch for h in known.shares())):
                 yield Request(party, self._scope("activate", epoch), self.record)
 
-    def _aborts(self) -> Iterator[Request]:
+    def _abort_requests(self) -> Iterator[Request]:
         """Of votes that have stayed alone. A node is shown the other's, if that is known: it signs
         for nothing that neither of them holds."""
         if not self._aborting:
             return
-        for epoch in self._open():
+        for epoch in self._open_epochs():
             just_made = self._vote is not None and self._vote.key_id == epoch
-            votes = [k.votes[epoch] for k in self._known.values() if epoch in k.votes]
+            votes = [k.votes[epoch] for k in self._nodes.values() if epoch in k.votes]
             body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
-            for party, known in self._known.items():
-                if known.standing and (votes or just_made) and epoch not in known.votes:
+            for party, known in self._nodes.items():
+                if known.state and (votes or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
 
-    def _drops(self) -> Iterator[Request]:
-        for by, signer in self._known.items():
+    def _drop_requests(self) -> Iterator[Request]:
+        for by, signer in self._nodes.items():
             for epoch, signature in signer.aborts.items():
                 body = Drop(Abort(self._user_id, self._curve, epoch), signature)
-                for party, known in self._known.items():
-                    if party != by and epoch in known.votes and known.standing is not None:
+                for party, known in self._nodes.items():
+                    if party != by and epoch in known.votes and known.state is not None:
                         yield Request(party, self._scope("drop", epoch), body)
 
     def _scope(self, verb: str, epoch: bytes | None = None) -> Scope:
@@ -166,7 +172,7 @@ class Decision:
 
     # ------------------------------------------------------------------ hearing
 
-    def heard(self, request: Request, answer: bytes | Refused) -> None:
+    def take_answer(self, request: Request, answer: bytes | Refused) -> None:
         """What an MPC node has answered.
 
         Args:
@@ -176,20 +182,20 @@ class Decision:
         if isinstance(answer, Refused):
             self.failures.append(answer)
             if isinstance(request.body, End) and not isinstance(answer, NodeFailed):
-                self._known[party].denied.add(request.body.abort.epoch)
+                self._nodes[party].refused_aborts.add(request.body.abort.epoch)
             return
         try:
-            self._take_in(request, self._known[party], answer)
+            self._apply_answer(request, self._nodes[party], answer)
         except InvalidEncoding:
             self.failures.append(unintelligible(party))
 
-    def _take_in(self, request: Request, known: _Known, answer: bytes) -> None:
+    def _apply_answer(self, request: Request, known: _NodeState, answer: bytes) -> None:
         party = request.party
         match request.body:
             case wire.Activate():
                 self._learn(SignedRecord.from_bytes(answer), party)
             case Ask():
-                self.stands(party, Standing.from_bytes(answer))
+                self.take_state(party, Standing.from_bytes(answer))
             case End(abort=abort):
                 ended = Ended.from_bytes(answer)
                 if ended.held is not None:
@@ -202,10 +208,10 @@ class Decision:
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
-    def stands(self, party: PartyId, standing: Standing) -> None:
+    def take_state(self, party: PartyId, state: Standing) -> None:
         """What an MPC node says it holds; whoever only looks asks nothing else."""
-        known = self._known[party]
-        known.standing = standing
+        known = self._nodes[party]
+        known.state = state
         for held in known.shares():
             self._learn(held.record, party)
 
@@ -218,27 +224,27 @@ class Decision:
         record = signed.record
         if (record.user_id, record.curve_name) != (self._user_id, self._curve):
             return
-        for party, known in self._known.items():
+        for party, known in self._nodes.items():
             if record.epoch in known.aborts:
                 continue
             if signed.voted(party, self._identities.get(party, b"")):
                 known.votes.setdefault(record.epoch, signed.vote_of(party))
         if by is not None:
-            if record.epoch in self._known[by].votes:
-                self._known[by].holds.add(record.epoch)
-            if any(record.epoch not in known.holds for known in self._known.values()):
+            if record.epoch in self._nodes[by].votes:
+                self._nodes[by].claimed_votes.add(record.epoch)
+            if any(record.epoch not in known.claimed_votes for known in self._nodes.values()):
                 return
-        one, other = (self._known[party].votes.get(record.epoch) for party in MPC_NODES)
+        one, other = (self._nodes[party].votes.get(record.epoch) for party in MPC_NODES)
         if one is None or other is None:
             return
         try:
             one.with_vote(other).check(self._identities)
         except (RecordError, KeyError):
             return
-        if self._newer(record.public_key, record.number):
+        if self._is_newer(record.public_key, record.number):
             self.record = one.with_vote(other)
 
-    def _newer(self, public_key: bytes, number: int) -> bool:
+    def _is_newer(self, public_key: bytes, number: int) -> bool:
         """Whether shares are newer than what is known to be in force, and of the same key."""
         known = self.record.record if self.record else None
         if known is not None:
@@ -251,7 +257,7 @@ class Decision:
     # ------------------------------------------------------------------ what it comes to
 
     @property
-    def _made(self) -> bool:
+    def _is_made(self) -> bool:
         """Whether that which both were to vote for is in force."""
         return (
             self._vote is not None
@@ -259,49 +265,51 @@ class Decision:
             and self.record.record.epoch == self._vote.key_id
         )
 
-    def _open(self) -> list[bytes]:
+    def _open_epochs(self) -> list[bytes]:
         """Epochs that may come into force or not, in the order in which they are found."""
-        found = [known.voted.epoch for known in self._known.values() if known.voted]
+        found = [known.voted.epoch for known in self._nodes.values() if known.voted]
         if self._vote is not None:
             found.insert(0, self._vote.key_id)
-        return [epoch for epoch in dict.fromkeys(found) if not self._decided(epoch)]
+        return [epoch for epoch in dict.fromkeys(found) if not self._is_decided(epoch)]
 
-    def _decided(self, epoch: bytes) -> bool:
+    def _is_decided(self, epoch: bytes) -> bool:
         if self.record is not None and self.record.record.epoch == epoch:
             return True
-        known = self._known.values()
+        known = self._nodes.values()
         # Only one of the two may lie.
-        return any(epoch in k.aborts for k in known) or all(epoch in k.denied for k in known)
+        return any(epoch in k.aborts for k in known) or all(
+            epoch in k.refused_aborts for k in known
+        )
 
     @property
-    def unanswered(self) -> LinkFailed | None:
+    def first_link_failure(self) -> LinkFailed | None:
         """The first request that was not answered."""
         return next((f for f in self.failures if isinstance(f, LinkFailed)), None)
 
     @property
-    def to_remember(self) -> SignedRecord | None:
+    def record_to_store(self) -> SignedRecord | None:
         """What is in force, if the registry does not know."""
-        known = self.remembered.record if self.remembered else None
+        known = self.stored_key.record if self.stored_key else None
         if self.record is None or self.record.to_bytes() == known:
             return None
         return self.record
 
-    def open(self, epoch: bytes) -> bool:
+    def is_open(self, epoch: bytes) -> bool:
         """Whether an epoch may still come into force."""
-        return epoch in self._open()
+        return epoch in self._open_epochs()
 
     @property
-    def fits(self) -> bool:
+    def is_consistent(self) -> bool:
         """Whether both nodes hold the shares that are in force."""
         if self.record is None:
-            return self._registered is None and not any(k.active for k in self._known.values())
+            return self._registered is None and not any(k.active for k in self._nodes.values())
         epoch = self.record.record.epoch
         return all(
             epoch in known.activated or (known.active is not None and known.active.epoch == epoch)
-            for known in self._known.values()
+            for known in self._nodes.values()
         )
 
     @property
-    def alone(self) -> bool:
+    def has_lone_vote(self) -> bool:
         """Whether a node has voted for what is neither in force nor aborted."""
-        return any(k.voted and not self._decided(k.voted.epoch) for k in self._known.values())
+        return any(k.voted and not self._is_decided(k.voted.epoch) for k in self._nodes.values())

@@ -26,14 +26,14 @@ from mpcsim.service.storage.database import StoreFailed
 
 LOG = logging.getLogger(__name__)
 
-AGAIN_S: Final = 1.0
+RETRY_S: Final = 1.0
 """Between two attempts while requests come in."""
-PATIENCE_S: Final = 3.0
+START_WAIT_S: Final = 3.0
 """How long the start waits for MPC nodes that are being started, too."""
-PAUSE_S: Final = 0.05
+POLL_S: Final = 0.05
 
 
-class Meeting:
+class NodeIntroduction:
     """Of both MPC nodes."""
 
     def __init__(
@@ -51,46 +51,46 @@ class Meeting:
         self._activation = activation
         self._attestations = attestations
         self._clock = clock
-        self._reset: set[PartyId] = set()
+        self._reset_nodes: set[PartyId] = set()
         """Those that have ended the sessions of an earlier gateway: once, the others are ours."""
         self._introduced: dict[PartyId, bytes] = {}
         """Their identities when they last heard of each other."""
-        self._refused: list[tuple[str, PartyId]] = []
+        self._refusals: list[tuple[str, PartyId]] = []
         """What they said to that, and of whom."""
-        self.over = False
+        self.start_is_over = False
         """The start is. Before, the registry may know less than the MPC nodes."""
-        self._attempt: asyncio.Task[None] | None = None
-        self._trying: asyncio.Task[None] | None = None
-        self._next = -float("inf")
+        self._introducing: asyncio.Task[None] | None = None
+        self._retrying: asyncio.Task[None] | None = None
+        self._next_attempt_at = -float("inf")
 
-    async def hold(self) -> None:
+    async def introduce(self) -> None:
         """
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
             StoreFailed: the registry cannot be written.
         """
-        if self._strange:
-            await self._introduce()
-        if not self.over:
-            await self._attestations.at_start()
+        if self._is_stale:
+            await self._exchange_hellos()
+        if not self.start_is_over:
+            await self._attestations.exchange_at_start()
             await self._activation.resolve_at_start()
-            self.over = True
+            self.start_is_over = True
 
     @property
-    def _strange(self) -> bool:
+    def _is_stale(self) -> bool:
         """Whether they should hear of each other."""
-        if self._refused or not self._introduced:
+        if self._refusals or not self._introduced:
             return True
         return any(
-            link.known is not None and link.known.identity != self._introduced[party]
+            link.last_hello is not None and link.last_hello.identity != self._introduced[party]
             for party, link in self._links.items()
         )
 
-    async def _introduce(self) -> None:
+    async def _exchange_hellos(self) -> None:
         hellos = {party: await link.hello(fresh=True) for party, link in self._links.items()}
-        for party in self._links.keys() - self._reset:
+        for party in self._links.keys() - self._reset_nodes:
             await self._links[party].ask(Scope("reset"), wire.Reset())
-            self._reset.add(party)
+            self._reset_nodes.add(party)
         refused = []
         for one, other in permutations(self._links, 2):
             try:
@@ -99,65 +99,65 @@ class Meeting:
                 raise
             except Refused as refusal:  # keys that are there can be used
                 refused.append((str(refusal), getattr(refusal, "party", other)))
-                if refused[-1] not in self._refused:
+                if refused[-1] not in self._refusals:
                     LOG.error("%s", refusal)
         identities = {party: hello.identity for party, hello in hellos.items()}
         if identities != self._introduced:
             LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
-        self._introduced, self._refused = identities, refused
+        self._introduced, self._refusals = identities, refused
 
-    def check(self) -> None:
+    def check_introduced(self) -> None:
         """See that they know each other, before they make a key together.
 
         Raises:
             NodeFailed: one of them took the other for somebody else when last asked.
         """
-        for text, party in self._refused:
+        for text, party in self._refusals:
             raise NodeFailed(UNAVAILABLE, text, party, code=Code.UNTRUSTED_NODE)
 
-    async def begin(self) -> None:
+    async def introduce_at_start(self) -> None:
         """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what
         does not fit is said even if nobody asks for anything."""
-        deadline = self._clock() + PATIENCE_S
-        while not self.over:
+        deadline = self._clock() + START_WAIT_S
+        while not self.start_is_over:
             try:
-                await self.hold()
+                await self.introduce()
             except (Refused, StoreFailed) as failed:
                 if self._clock() > deadline:
                     LOG.warning("%s; what the start has to see to waits until it can", failed)
-                    self._trying = asyncio.create_task(self._keep_trying())
+                    self._retrying = asyncio.create_task(self._retry_in_background())
                     return
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(POLL_S)
 
-    async def attend(self) -> None:
+    async def ensure_introduced(self) -> None:
         """Before a request: hold it if that is due. It is nothing to the request that it cannot be
         held now."""
-        if self.over and not self._strange:
+        if self.start_is_over and not self._is_stale:
             return
-        if self._attempt is None and self._clock() >= self._next:
-            self._attempt = asyncio.create_task(self._try())
-        if self._attempt is not None:
-            await asyncio.wait([self._attempt])
+        if self._introducing is None and self._clock() >= self._next_attempt_at:
+            self._introducing = asyncio.create_task(self._introduce_once())
+        if self._introducing is not None:
+            await asyncio.wait([self._introducing])
 
     async def stop(self) -> None:
         """Try no more."""
-        for task in filter(None, (self._trying, self._attempt)):
+        for task in filter(None, (self._retrying, self._introducing)):
             task.cancel()
             await asyncio.wait([task])
 
-    async def _keep_trying(self) -> None:
-        while not self.over:
-            await asyncio.sleep(AGAIN_S)
-            await self.attend()
+    async def _retry_in_background(self) -> None:
+        while not self.start_is_over:
+            await asyncio.sleep(RETRY_S)
+            await self.ensure_introduced()
 
-    async def _try(self) -> None:
-        starting = not self.over
+    async def _introduce_once(self) -> None:
+        starting = not self.start_is_over
         try:
-            await self.hold()
+            await self.introduce()
             if starting:
                 LOG.info("both MPC nodes have been reached")
         except (Refused, StoreFailed):
             pass  # whoever needs it says so
         finally:
-            self._next = self._clock() + AGAIN_S
-            self._attempt = None
+            self._next_attempt_at = self._clock() + RETRY_S
+            self._introducing = None
