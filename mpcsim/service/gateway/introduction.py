@@ -1,9 +1,14 @@
-"""The MPC nodes hear of each other, and what the gateway's start has to see to.
+"""Introduction of both MPC nodes to each other, and the work that a starting gateway owes them.
 
-At the start, or as soon as both can be reached: they end the sessions that the gateway's last run
-has left open, hear who the other is and what is suspended there, and what was left undecided comes
-to its end. They hear of each other again when one of them says something else than it did, or was
-refused: nothing that is said once stays.
+``introduce`` does, in this order:
+
+1. ask both nodes who they are (``hello``), and have each end the sessions of the gateway's last run
+2. bring each node the other's hello (``meet``), whose identity it pins when it first hears of it
+3. once after the start: carry suspensions from each node to the other, and finish activations that
+   the last run left undecided
+
+The gateway tries this at its start, then in the background. Steps 1 and 2 are repeated before a
+request if a node's identity has changed or a node refused the other: nothing said once is kept.
 """
 
 from __future__ import annotations
@@ -27,14 +32,15 @@ from mpcsim.service.storage.database import StoreFailed
 LOG = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-"""Between two attempts while requests come in."""
+"""Pause between two attempts while requests come in."""
 START_WAIT_S: Final = 3.0
-"""How long the start waits for MPC nodes that are being started, too."""
+"""Time that the start waits for MPC nodes that are starting, too."""
 POLL_S: Final = 0.05
+"""Pause between two attempts within that time."""
 
 
 class NodeIntroduction:
-    """Of both MPC nodes."""
+    """Makes both MPC nodes exchange identities, and repeats that when one changes or refuses."""
 
     def __init__(
         self,
@@ -52,19 +58,21 @@ class NodeIntroduction:
         self._attestations = attestations
         self._clock = clock
         self._reset_nodes: set[PartyId] = set()
-        """Those that have ended the sessions of an earlier gateway: once, the others are ours."""
+        """Nodes that have ended the sessions of an earlier gateway; later ones are this one's."""
         self._introduced: dict[PartyId, bytes] = {}
-        """Their identities when they last heard of each other."""
+        """Identities that the nodes had at the last introduction."""
         self._refusals: list[tuple[str, PartyId]] = []
-        """What they said to that, and of whom."""
+        """Refusals of the last introduction: text, and the node that was refused."""
         self.start_is_over = False
-        """The start is. Before, the registry may know less than the MPC nodes."""
+        """True once ``introduce`` has succeeded; before, the registry may know less than the MPC
+        nodes."""
         self._introducing: asyncio.Task[None] | None = None
         self._retrying: asyncio.Task[None] | None = None
         self._next_attempt_at = -float("inf")
 
     async def introduce(self) -> None:
-        """
+        """Introduce the nodes to each other if that is due; after the start, finish what is open.
+
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
             StoreFailed: the registry cannot be written.
@@ -78,7 +86,7 @@ class NodeIntroduction:
 
     @property
     def _is_stale(self) -> bool:
-        """Whether they should hear of each other."""
+        """Whether the nodes should be introduced anew."""
         if self._refusals or not self._introduced:
             return True
         return any(
@@ -87,6 +95,7 @@ class NodeIntroduction:
         )
 
     async def _exchange_hellos(self) -> None:
+        """Carry each node's hello to the other. A refusal is logged: existing keys still work."""
         hellos = {party: await link.hello(fresh=True) for party, link in self._links.items()}
         for party in self._links.keys() - self._reset_nodes:
             await self._links[party].ask(Scope("reset"), wire.Reset())
@@ -97,7 +106,7 @@ class NodeIntroduction:
                 await self._links[one].ask(Scope("meet"), hellos[other])
             except LinkFailed:
                 raise
-            except Refused as refusal:  # keys that are there can be used
+            except Refused as refusal:
                 refused.append((str(refusal), getattr(refusal, "party", other)))
                 if refused[-1] not in self._refusals:
                     LOG.error("%s", refusal)
@@ -107,31 +116,34 @@ class NodeIntroduction:
         self._introduced, self._refusals = identities, refused
 
     def check_introduced(self) -> None:
-        """See that they know each other, before they make a key together.
+        """Check that the nodes know each other, before they make a key together.
 
         Raises:
-            NodeFailed: one of them took the other for somebody else when last asked.
+            NodeFailed: one of them took the other for somebody else when last introduced.
         """
         for text, party in self._refusals:
             raise NodeFailed(UNAVAILABLE, text, party, code=Code.UNTRUSTED_NODE)
 
     async def introduce_at_start(self) -> None:
-        """At the start: wait a little for MPC nodes that are not up yet, then go on trying: what
-        does not fit is said even if nobody asks for anything."""
+        """Introduce the nodes when the gateway starts.
+
+        Wait ``START_WAIT_S`` for nodes that are not up yet, then retry in the background, so that
+        inconsistent stores are logged even if no request comes.
+        """
         deadline = self._clock() + START_WAIT_S
         while not self.start_is_over:
             try:
                 await self.introduce()
             except (Refused, StoreFailed) as failed:
                 if self._clock() > deadline:
-                    LOG.warning("%s; what the start has to see to waits until it can", failed)
+                    LOG.warning("%s; the gateway retries in the background", failed)
                     self._retrying = asyncio.create_task(self._retry_in_background())
                     return
                 await asyncio.sleep(POLL_S)
 
     async def ensure_introduced(self) -> None:
-        """Before a request: hold it if that is due. It is nothing to the request that it cannot be
-        held now."""
+        """Introduce the nodes before a request, if that is due. A failure does not fail the
+        request: the operation that needs the nodes reports it."""
         if self.start_is_over and not self._is_stale:
             return
         if self._introducing is None and self._clock() >= self._next_attempt_at:
@@ -140,7 +152,7 @@ class NodeIntroduction:
             await asyncio.wait([self._introducing])
 
     async def stop(self) -> None:
-        """Try no more."""
+        """Cancel attempts that are under way."""
         for task in filter(None, (self._retrying, self._introducing)):
             task.cancel()
             await asyncio.wait([task])
@@ -155,9 +167,9 @@ class NodeIntroduction:
         try:
             await self.introduce()
             if starting:
-                LOG.info("both MPC nodes have been reached")
+                LOG.info("connected to operator and institution")
         except (Refused, StoreFailed):
-            pass  # whoever needs it says so
+            pass  # the operation that needs the nodes reports it
         finally:
             self._next_attempt_at = self._clock() + RETRY_S
             self._introducing = None

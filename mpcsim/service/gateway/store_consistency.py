@@ -1,10 +1,11 @@
-"""Whether the three stores fit together: looked at before the first request.
+"""Consistency of the registry with both MPC nodes' stores, checked before the first request.
 
 ``gateway.sqlite`` (the registry), ``operator.sqlite`` and ``institution.sqlite`` belong together,
-but files are lost, and restored from backups of different days. What is found at the start:
+but files get lost, and are restored from backups of different days. The check lists every share
+(``compare``), has ``activation`` resolve the keys that are not simply in order, and logs the rest:
 
     ======================= ======================================= ================================
-    What is wrong           How it is seen                          What happens
+    Inconsistency           Evidence                                Consequence
     ======================= ======================================= ================================
     damaged, truncated      SQLite's own check                      no start
     of another deployment   another deployment's name in it         no start
@@ -29,23 +30,22 @@ but files are lost, and restored from backups of different days. What is found a
     both MPC nodes older    as for one                              ERROR; these keys cannot be used
     ======================= ======================================= ================================
 
-Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
-which file, for how many keys and users, and what to do: stop the service, put the right backup
+Votes that a stop has left open are no inconsistency: with both, the key comes into force. An ERROR
+names the files, how many keys and users, and the remedy: stop the service, put the right backup
 back (``mpcsim restore``; of a mere file, remove ``FILE-wal`` and ``FILE-shm`` first if they are
-there), start. With the right files back everything works as before. Other keys work.
+there), start. With the right files back everything works as before; meanwhile other keys work.
 
-No start means one sentence and exit; nothing but a missing file has been made by then.
+No start means one sentence and exit; nothing but a missing file has been created by then.
 
-An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
-what has been replaced or suspended since
-(``mpcsim.service.mpc_node.agreement.restore_reconciliation``); here that is done at once for keys
-that do not simply fit. ``mpcsim doctor`` says of every key, at any time, what fits (``diagnosis``).
+The sibling modules: ``mpc_node.agreement.restore_reconciliation`` lets a restored MPC node learn
+what it has forgotten (done here at once for the keys to resolve), ``diagnosis`` says of one key at
+any time what is wrong (``mpcsim doctor``).
 
-What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
-share comes back that had been suspended, or multiplication state that had been discarded, since.
-Recover the keys of which this may be true. A suspension that the lost store alone knew of is lost
-with it: the others are told of each at once, but may have been out of reach. A log of key events
-that is older than the other node has seen it is shown by ``mpcsim events``.
+The check cannot see that an MPC node's file was replaced by an older one in any other way than
+``mpcsim restore``. Then a share comes back that had been suspended since, or multiplication state
+that had been discarded: recover the keys that may be affected. A suspension that the lost store
+alone knew is lost with it, unless another part had been told. A log of key events that is older
+than the other node has seen it is reported by ``mpcsim events --verify``.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ from mpcsim.sim.rich_display import counted
 LOG = logging.getLogger(__name__)
 
 EXAMPLES: Final = 3
-"""Keys named in a line of the log."""
+"""Number of keys that a log line names."""
 
-# What an MPC node may hold in place of the share that is wanted.
+# Descriptions of what an MPC node holds instead of the registered share.
 NO_SHARE: Final = "no share of this key"
 OLDER: Final = "an older share of this key"
 NEWER: Final = "a newer share of this key"
@@ -78,15 +78,15 @@ ANOTHER_KEY: Final = "a share of another key"
 MISSING: Final = " (the file was missing or empty)"
 
 UserCurve = tuple[str, str]
-"""User and curve."""
+"""User id and curve name."""
 
 
-# ---------------------------------------------------------------------- what they hold
+# ---------------------------------------------------------------------- comparison
 
 
 @dataclass
 class KnownKey:
-    """What is known of a user's key on a curve."""
+    """A user's key on a curve, as the registry and both MPC nodes have it."""
 
     registered: RegisteredKey | None = None
     held: dict[PartyId, list[Holding]] = field(
@@ -96,16 +96,16 @@ class KnownKey:
 
 @dataclass(frozen=True)
 class Inconsistency:
-    """Why a key cannot be used, and which files are at fault."""
+    """Reason why a key cannot be used, and the files at fault."""
 
     text: str
     files: tuple[str, ...]
     older: bool = True
-    """Whether it is that some are older than others."""
+    """Whether newer backups of ``files`` help; else they belong to another history."""
 
 
 class ConsistencyCheck:
-    """What was found: which keys must be looked at, and what came of that."""
+    """Result of a comparison: keys to resolve, outcomes of that, and a report."""
 
     def __init__(self, keys: dict[UserCurve, KnownKey], users: AbstractSet[str]) -> None:
         self._keys = keys
@@ -114,8 +114,8 @@ class ConsistencyCheck:
         self._registry_older: list[UserCurve] = []
         self._votes_alone: list[UserCurve] = []
         self.to_resolve: list[UserCurve] = []
-        """Keys whose shares are not simply those that are registered, in force at both MPC nodes
-        and alone there."""
+        """Keys of known users for which the MPC nodes do not hold exactly the registered share, in
+        force at both."""
         for at, key in keys.items():
             if at[0] in users:
                 if not _is_consistent(key):
@@ -124,29 +124,30 @@ class ConsistencyCheck:
                 self._inconsistencies[_unknown_user(key, bool(users))].append(at)
 
     def record_outcome(
-        self, at: UserCurve, registered: RegisteredKey | None, fits: bool, alone: bool
+        self, at: UserCurve, registered: RegisteredKey | None, consistent: bool, lone_vote: bool
     ) -> None:
-        """What came of an odd key.
+        """Record what resolving a key has led to.
 
         Args:
-            registered: as the registry knows it now.
-            fits: whether both MPC nodes hold its shares.
-            alone: whether one of them has voted for newer ones, and the other has not.
+            registered: the key as the registry has it now.
+            fits: whether both MPC nodes hold its shares in force.
+            alone: whether one node has voted for newer shares and the other has not.
         """
         key = self._keys[at]
         before, key.registered = key.registered, registered
-        # The registry hears of a key before the nodes: of what was active, it has known before.
+        # The registry stores a record before either node activates it: one that was active already
+        # and is new to the registry shows that the registry is older.
         if registered is not None and (before is None or before.key_id != registered.key_id):
             active = filter(None, map(_active, key.held.values()))
             if any(present.key_id == registered.key_id for present in active):
                 self._registry_older.append(at)
-        if not fits:
+        if not consistent:
             self._inconsistencies[inconsistency_of(key, self._empty)].append(at)
-        elif alone:
+        elif lone_vote:
             self._votes_alone.append(at)
 
     def report(self) -> None:
-        """Log what does not fit."""
+        """Log all inconsistencies, one line for each kind."""
         for found, places in self._inconsistencies.items():
             LOG.error(
                 "%s: %s cannot be used: %s. Nothing is dropped: stop the service and put the right "
@@ -176,10 +177,7 @@ class ConsistencyCheck:
 
 
 def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> ConsistencyCheck:
-    """Compare the registry with what the MPC nodes hold.
-
-    It changes nothing, and looks at no share.
-    """
+    """Compare the registry with what the MPC nodes say they hold. Nothing is changed."""
     keys: dict[UserCurve, KnownKey] = defaultdict(KnownKey)
     for registered in registry.all_keys():
         keys[registered.user_id, registered.curve].registered = registered
@@ -197,7 +195,8 @@ def _is_consistent(key: KnownKey) -> bool:
 
 
 def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
-    """What an MPC node holds that cannot have a share in force; None if it can, or has it."""
+    """Describe what an MPC node holds instead of the registered share; None: that share, or one
+    that activation can still bring into force."""
     mine = next((h for h in _voted_or_active(shares) if h.key_id == wanted.key_id), None)
     present = _active(shares) or mine
     if present is None:
@@ -212,7 +211,7 @@ def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | Non
 
 
 def _voted_or_active(shares: Iterable[Holding]) -> list[Holding]:
-    """Those that are in force, or have been voted for."""
+    """Select shares in force or voted for: prepared ones may still vanish."""
     return [h for h in shares if h.state != PREPARED]
 
 
@@ -220,11 +219,11 @@ def _active(shares: Iterable[Holding]) -> Holding | None:
     return next((h for h in shares if h.state == ACTIVE), None)
 
 
-# ---------------------------------------------------------------------- what the log says
+# ---------------------------------------------------------------------- reasons
 
 
 def inconsistency_of(key: KnownKey, empty: AbstractSet[PartyId]) -> Inconsistency:
-    """Why a key whose shares do not fit together cannot be used.
+    """Explain why a key whose shares are inconsistent cannot be used.
 
     Args:
         empty: MPC nodes without any shares.

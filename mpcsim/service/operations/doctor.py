@@ -34,7 +34,7 @@ from mpcsim.service.gateway.diagnosis import (
     Problem,
     ProblemKind,
     diagnose,
-    named,
+    identities_in,
 )
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
@@ -205,7 +205,7 @@ class Doctor:
         found = {(key.user_id, key.curve) for key in self._registry.all_keys()}
         identities: dict[PartyId, set[bytes]] = defaultdict(set)
         for at in found:
-            for party, identity in named(self._registry.key(*at)).items():
+            for party, identity in identities_in(self._registry.key(*at)).items():
                 identities[party].add(identity)
         self._named = {party: one for party, (one, *more) in identities.items() if not more}
         return found
@@ -252,18 +252,16 @@ class Doctor:
             return self.unheard[party]
         except Refused as refused:
             return _refused(party, refused)
-        reconciliation_statement, identity = said.statement, self._identities[party]
+        statement, identity = said.statement, self._identities[party]
         asked = (
-            reconciliation_statement.party,
-            reconciliation_statement.nonce,
-            reconciliation_statement.user_id,
-            reconciliation_statement.curve_name,
+            statement.party,
+            statement.nonce,
+            statement.user_id,
+            statement.curve_name,
         )
-        if asked != (party, nonce, *at) or not signed_by(
-            identity, reconciliation_statement, said.signature
-        ):
+        if asked != (party, nonce, *at) or not signed_by(identity, statement, said.signature):
             return _forged(party)
-        return NodeStatement(identity, reconciliation_statement, self._seal_numbers[party])
+        return NodeStatement(identity, statement, self._seal_numbers[party])
 
 
 @asynccontextmanager

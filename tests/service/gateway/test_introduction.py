@@ -178,7 +178,7 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     gateway.links[INSTITUTION].down = False
     clock.now += 1
     await client.check_works(share)  # which attends to it
-    assert caplog.messages.count("both MPC nodes have been reached") == 1
+    assert caplog.messages.count("connected to operator and institution") == 1
     _, request = client.begin_sign(share)
     clock.now += 10
     assert (await client.post("sign", request)).is_success

@@ -385,7 +385,7 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
         set_down(gateway, False)
-        written = gateway.gateway.registry.notices
+        written = gateway.gateway.registry.suspension_notices
         await until(lambda: all(notice.opened == 0 for notice in written()))
         await refused(client, share)
         assert written(), "the other one is to be lifted, and waits for its turn to write"
