@@ -234,7 +234,7 @@ def at_once(stage: Stage) -> Finding:
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "sign":
-            hostile.honest._sessions._busy.clear()
+            hostile.honest._sessions._exclusive.clear()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         if verb != "sign":
             return reply
@@ -335,7 +335,7 @@ def gateways_suspension(stage: Stage) -> Finding:
     alice = stage.user()
     key = alice.generate()
     body = weak.stranger(alice.user_id, key["key_id"])
-    body = replace(body, tag=stage.service.gateway.gateway.suspensions.tag(body.occasion))
+    body = replace(body, tag=stage.service.gateway.gateway.suspensions.session_tag(body.occasion))
     stage.gateway("suspend", body, None)
     return _suspended(stage, alice, key)
 
@@ -358,7 +358,7 @@ def many_suspensions(stage: Stage) -> Finding:
             stage.gateway("suspend", body, None)
         except Refusal as refusal:
             said = str(refusal)
-    rows = len(registry.notices())
+    rows = len(registry.suspension_notices())
     for link in links:
         link.down = False
     return proven(rows == len(MPC_NODES) * MANY, f"{rows} rows of the registry, for one key", said)

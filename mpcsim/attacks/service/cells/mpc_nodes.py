@@ -478,7 +478,7 @@ ENTRIES = (
         play=a_strangers_word,
         check="an identity is pinned, and what else an MPC node says of itself is asked again",
         says="a stranger is refused, and forgotten",
-        research=lambda: ResearchBuild(weak.MEETS_ONCE),
+        research=lambda: ResearchBuild(weak.INTRODUCES_ONCE),
         each_node=True,
         covers=("an MPC node that says once that it is another",),
     ),

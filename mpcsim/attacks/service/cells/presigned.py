@@ -49,14 +49,14 @@ class Collector:
     @classmethod
     def of(cls, stage: Stage) -> Collector:
         made = cls(stage, stage.corrupt_node(stage.me))
-        shelf = stage.node(stage.me)._presignatures.parts
+        pool = stage.node(stage.me)._presignatures.shares
 
         def take(key_id: str, name: bytes) -> Presignature:
             if name not in made.parts:
-                made.parts[name] = shelf._shelf.take(key_id, name)
+                made.parts[name] = pool._pool.take(key_id, name)
             return replace(made.parts[name], use=Use())
 
-        shelf.take = take
+        pool.take = take
         forgetful(stage.service.app.state.wallet)
         other = stage.node(stage.other)
         handle = other.handle
@@ -179,10 +179,10 @@ def restored_mpc_node(stage: Stage) -> Finding:
     and the caller's database, too."""
     alice, key, collector, made = prepared(stage)
     node = stage.node(stage.other)
-    backup = copy.deepcopy(node._presignatures.allowances._shelf)
+    backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
     signatures = [sign(alice, key, made, HONEST)]
     node.restart()
-    node._presignatures.allowances._shelf = backup
+    node._presignatures.usage_tokens._pool = backup
     signatures.append(sign(alice, key, made, WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
 
