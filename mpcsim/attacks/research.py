@@ -29,9 +29,9 @@ from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId
-from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.dkg.rounds import DealingSetup
 from mpcsim.protocols.ecdsa.products import SignerSetup
-from mpcsim.protocols.engine import Definition, Party, Round, Turn, View
+from mpcsim.protocols.engine import Definition, Party, Round, RoundOutput, View
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.presign.presignature import Use
@@ -47,7 +47,7 @@ COPIED = (
 )
 """Packages and modules whose functions a research build has copies of."""
 
-_WITH_METHODS = (Mta, Dealing, SignerSetup, FrostSetup)
+_WITH_METHODS = (Mta, DealingSetup, SignerSetup, FrostSetup)
 """Classes whose methods make checks, or lead to functions that do. Messages and all other data
 stay the product's own: they check nothing."""
 
@@ -211,11 +211,11 @@ class ResearchBuild(Build):
 
     # ------------------------------------------------------------------ copying
 
-    def _run(self, round_: Round) -> Callable[[Any, Any, Any], Turn]:
+    def _run(self, round_: Round) -> Callable[[Any, Any, Any], RoundOutput]:
         run = self._copy(round_.run)
 
-        def play(view: View[Any], keep: Any, inbox: Any) -> Turn:
-            turn: Turn = run(replace(view, setup=self._adapted(view.setup)), keep, inbox)
+        def play(view: View[Any], keep: Any, inbox: Any) -> RoundOutput:
+            turn: RoundOutput = run(replace(view, setup=self._adapted(view.setup)), keep, inbox)
             return replace(turn, prepared=_washed(turn.prepared), result=_washed(turn.result))
 
         return play

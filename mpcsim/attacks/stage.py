@@ -16,7 +16,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Definition, Done, Party, Turn, Waiting
+from mpcsim.protocols.engine import Definition, Done, Party, RoundOutput, Waiting
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import Participant, run
 from mpcsim.protocols.sample_keys import session_id
@@ -50,10 +50,12 @@ def cheat(
     )
 
 
-def watched(definition: Definition[Any, Any], diary: dict[int, Turn]) -> Definition[Any, Any]:
+def watched(
+    definition: Definition[Any, Any], diary: dict[int, RoundOutput]
+) -> Definition[Any, Any]:
     """The protocol, with what each round keeps and sends noted by its number."""
 
-    def note(number: int, original: Callable[..., Turn], *arguments: Any) -> Turn:
+    def note(number: int, original: Callable[..., RoundOutput], *arguments: Any) -> RoundOutput:
         diary[number] = original(*arguments)
         return diary[number]
 

@@ -44,7 +44,7 @@ from mpcsim.errors import Consequence, InRound, Reason, UsageError
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from mpcsim.protocols.engine import Definition, Done, Turn
+from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.sim.run.adversary import Adversary, on, with_round
@@ -298,7 +298,9 @@ def copied_commitment(build: Build) -> Finding:
     Its shares will not fit; so the check of the shares has to be off as well, to see the key.
     """
 
-    def believe(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def believe(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         inbox.own[Commit] = (view.me, inbox.received(Commit)[HONEST])
         return original(view, keep, inbox)
 

@@ -31,7 +31,7 @@ from mpcsim.errors import Consequence, OnReceipt, Reason
 from mpcsim.protocols import frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
-from mpcsim.protocols.engine import Done, Turn
+from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
@@ -98,14 +98,16 @@ def small_order_in_the_key(build: Build) -> Finding:
 def small_order_in_a_nonce(build: Build) -> Finding:
     """Add a point of order eight to D_2: verifiers with and without the cofactor then disagree."""
 
-    def commit(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
-        turn = original(view, keep, inbox)
-        sent = cast(Commitments, turn.broadcast)
+    def commit(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
+        output = original(view, keep, inbox)
+        sent = cast(Commitments, output.broadcast)
         return replace(
-            turn, broadcast=replace(sent, hiding=LaxPoint(edwards.ORDER_8) + sent.hiding)
+            output, broadcast=replace(sent, hiding=LaxPoint(edwards.ORDER_8) + sent.hiding)
         )
 
-    def sign(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def sign(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         share = view.setup.share
         listed = [
             steps.Commitment(i, c.hiding, c.binding) for i, c in inbox.everyone(Commitments).items()
@@ -115,7 +117,7 @@ def small_order_in_a_nonce(build: Build) -> Finding:
         encoded = steps.encode_group_commitment_list(listed)
         key = share.public_key.encode()
         seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
-        return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
+        return RoundOutput(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
 
     honest = signer(build, HONEST)
     setup = frost.setup(keys("ed25519")[CHEATER], (HONEST, CHEATER), MESSAGE)

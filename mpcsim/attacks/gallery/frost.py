@@ -25,7 +25,7 @@ from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols import frost
-from mpcsim.protocols.engine import Done, Send, Turn
+from mpcsim.protocols.engine import Done, RoundOutput, Send
 from mpcsim.protocols.engine.channel import unseal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.frost import FROST, steps
@@ -88,11 +88,11 @@ def _choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) 
 def _answer(build: Build, share: KeyShare, nonces: Any, label: str, send: Any) -> tuple[Any, Any]:
     """The attacker in one session, once its nonces are chosen: (its party, its message)."""
 
-    def chosen(original: object, view: Any, keep: None, inbox: Any) -> Turn:
+    def chosen(original: object, view: Any, keep: None, inbox: Any) -> RoundOutput:
         d, e = nonces
         context = view.setup.context()
         kept = AfterCommit(context, steps.SigningNonces(d, e))
-        return Turn(keep=kept, broadcast=Commitments(context, G.base(d), G.base(e)))
+        return RoundOutput(keep=kept, broadcast=Commitments(context, G.base(d), G.base(e)))
 
     setup = frost.setup(share, PAIR, MESSAGE)
     attacker = cheat(with_round(build.definition(FROST), 1, chosen), setup, CHEATER, label)

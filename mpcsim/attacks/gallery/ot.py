@@ -55,7 +55,7 @@ from mpcsim.crypto.zero_share import zero_share
 from mpcsim.errors import Aborted, Consequence, InRound, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.protocols.engine import Done, Party, Turn
+from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import as_loaded, keys
@@ -114,7 +114,7 @@ class Session:
 
     honest: Party[Any, Any]
     cheater: Adversary
-    diary: dict[int, Turn]
+    diary: dict[int, RoundOutput]
     """The cheater's rounds."""
     run: LocalRun[Any]
 
@@ -142,7 +142,7 @@ def opened(
     craft: Callable[[Receiver], ExtensionMessage] | None = None,
 ) -> Session:
     """A session in which the cheater crafts the message of its OT extension."""
-    diary: dict[int, Turn] = {}
+    diary: dict[int, RoundOutput] = {}
     setup = ecdsa.setup(shares[CHEATER], SIGNERS, DIGEST)
     adversary = Adversary(cheat(watched(ecdsa.ECDSA, diary), setup, CHEATER, label))
 

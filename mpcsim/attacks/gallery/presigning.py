@@ -30,7 +30,7 @@ from mpcsim.errors import InRound, Reason, UsageError
 from mpcsim.protocols import presigned
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.protocols.ecdsa.steps import verifies
-from mpcsim.protocols.engine import Done, Turn
+from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presigned import PRESIGNED, PresignedSetup, steps
 from mpcsim.protocols.presigned.messages import Answer
@@ -120,7 +120,7 @@ def message_chosen_after_the_nonce(build: Build) -> Finding:
 def steered(build: Build) -> Finding:
     """See message and rho of the one who finishes, then try rho_2 until R' is as one likes."""
 
-    def answer(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def answer(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         agreed: PresignedSetup = view.setup
         mine = agreed.presignature
         rho, delta, R, r_x = mine.rho_i, *moved(agreed, mine.rho_i)
@@ -129,7 +129,7 @@ def steered(build: Build) -> Finding:
             delta, R, r_x = moved(agreed, rho)
         w_2, u_2 = steps.signature_share(mine, scalar(agreed.message_hash), r_x, delta, agreed.tau)
         sent = Answer(agreed.request(), w_2, u_2, rho, mine.blinding)
-        return Turn(keep=Finished(R, r_x), broadcast=sent)
+        return RoundOutput(keep=Finished(R, r_x), broadcast=sent)
 
     honest = party(build, PRESIGNED, setup(HONEST, HONEST), HONEST)
     play(honest, cheat(with_round(PRESIGNED, 2, answer), setup(CHEATER, HONEST)))

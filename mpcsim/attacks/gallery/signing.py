@@ -53,7 +53,7 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.protocols.engine import Definition, Done, Inbox, Turn, View
+from mpcsim.protocols.engine import Definition, Done, Inbox, RoundOutput, View
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
@@ -66,7 +66,9 @@ def scalar(digest: bytes) -> Scalar:
     return SECP256K1.scalar(int.from_bytes(digest, "big"))
 
 
-def late(definition: Definition[Any, Any], respond: Callable[..., Turn]) -> Definition[Any, Any]:
+def late(
+    definition: Definition[Any, Any], respond: Callable[..., RoundOutput]
+) -> Definition[Any, Any]:
     """Round 3 of a cheater that answers only when it has everyone else's answer."""
     rounds = list(definition.rounds)
     rounds[2] = replace(rounds[2], needs=(Offer, Respond), run=partial(respond, rounds[2].run))
@@ -81,12 +83,12 @@ def assembled(w: Scalar, u: Scalar, R: Secp256k1Point, r_x: Scalar) -> EcdsaSign
     return EcdsaSignature(r_x.n, s, recovery_id)
 
 
-def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> Turn:
+def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> RoundOutput:
     """Round 5 of a cheater: put together whatever the shares add up to."""
     shares = inbox.everyone(SignatureShare).values()
     zero = SECP256K1.scalar(0)
     w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
-    return Turn(result=assembled(w, u, keep.R, keep.r_x))
+    return RoundOutput(result=assembled(w, u, keep.R, keep.r_x))
 
 
 def honest_signer(build: Build, i: int = HONEST, signers: Sequence[int] = PAIR) -> Any:
@@ -104,7 +106,9 @@ def cheating_signer(definition: Definition[Any, Any], signers: Sequence[int] = P
 # ---------------------------------------------------------------------- O4, O5: another key share
 
 
-def shifted(publish: bool, original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+def shifted(
+    publish: bool, original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+) -> RoundOutput:
     """Multiply sk_2 + delta in; publish the pk_2 that fits it, or the true one."""
     setup, theirs = view.setup, inbox.received(Respond)[HONEST]
     R = cast(Secp256k1Point, keep.committed.R_i + theirs.R_i)
@@ -112,12 +116,12 @@ def shifted(publish: bool, original: Callable[..., Turn], view: Any, keep: Any, 
     weight = lagrange_coefficient(SECP256K1, CHEATER, setup.signers)
     x = setup.share.secret_share + delta * weight.inverse()
     other = replace(setup, share=replace(setup.share, secret_share=x))
-    turn = original(replace(view, setup=other), keep, inbox)
+    output = original(replace(view, setup=other), keep, inbox)
     if publish:
-        return turn
-    true_pk = turn.keep.pk_i - SECP256K1.base(delta)
-    direct = {j: replace(cast(Respond, m), pk_i=true_pk) for j, m in turn.direct.items()}
-    return replace(turn, keep=replace(turn.keep, pk_i=true_pk), direct=direct)
+        return output
+    true_pk = output.keep.pk_i - SECP256K1.base(delta)
+    direct = {j: replace(cast(Respond, m), pk_i=true_pk) for j, m in output.direct.items()}
+    return replace(output, keep=replace(output.keep, pk_i=true_pk), direct=direct)
 
 
 def another_key_share(publish: bool, build: Build) -> Finding:
@@ -139,7 +143,9 @@ def another_key_share(publish: bool, build: Build) -> Finding:
 def other_nonce_toward_one(build: Build) -> Finding:
     """Multiply r_2 + 1 with party 3's chi, and r_2 with party 1's."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         one, first = SECP256K1.scalar(1), keep.committed
         true = original(view, keep, inbox)
         moved = replace(keep, committed=replace(first, r_i=first.r_i + one))
@@ -226,13 +232,15 @@ def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
 def inconsistent_corrections(build: Build) -> Finding:
     """Probe choice bits, and read them off the bad signature."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
-        turn = original(view, keep, inbox)
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
+        output = original(view, keep, inbox)
         offer = inbox.received(Offer)[HONEST]
-        made = probing(cast(Respond, turn.direct[HONEST]), view, keep, offer)
-        return replace(turn, direct={HONEST: made})
+        made = probing(cast(Respond, output.direct[HONEST]), view, keep, offer)
+        return replace(output, direct={HONEST: made})
 
-    def recover(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def recover(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         shares = inbox.everyone(SignatureShare).values()
         zero = SECP256K1.scalar(0)
         w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
@@ -241,8 +249,8 @@ def inconsistent_corrections(build: Build) -> Finding:
         Q = SECP256K1.base(view.setup.message_scalar()) + keep.r_x * Y
         e = bits_of_beta(w * keep.R, Q, u)
         if e is None:
-            return Turn()
-        return Turn(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
+            return RoundOutput()
+        return RoundOutput(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
 
     definition = with_round(with_round(ECDSA, 3, respond), 5, recover)
     honest, cheater = honest_signer(build), cheating_signer(definition)
@@ -264,7 +272,9 @@ BIAS_BITS = 10
 def chosen_nonce(build: Build) -> Finding:
     """See R_1 first, then try nonce shares until R has the x coordinate one likes."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         theirs, one = inbox.received(Respond)[HONEST].R_i, SECP256K1.scalar(1)
         r_2, R_2 = keep.committed.r_i, keep.committed.R_i
         while cast(Secp256k1Point, R_2 + theirs).x() >> 256 - BIAS_BITS:

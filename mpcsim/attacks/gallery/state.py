@@ -41,7 +41,7 @@ from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.protocols.ecdsa import ECDSA
-from mpcsim.protocols.engine import Done, Inbox, Party, Round, Turn, View
+from mpcsim.protocols.engine import Done, Inbox, Party, Round, RoundOutput, View
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.key_share import KeyShare
@@ -119,7 +119,7 @@ def ecdsa_rolled_back(build: Build) -> Finding:
     store = Store(build, party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST))
     equations = []
     for attempt in range(2):
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         setup = ecdsa.setup(shares[CHEATER], PAIR, DIGEST)
         name = SeededRng(f"cheater, attempt {attempt}")
         cheater = Party(watched(ECDSA, diary), setup, CHEATER, session_id=session_id(""), rng=name)
@@ -215,10 +215,10 @@ def stalled(build: Build) -> Finding:
 def unhedged(round_: Round) -> Round:
     """randomness that depends on what was received"""
 
-    def run(view: View[Any], keep: Any, inbox: Any) -> Turn:
+    def run(view: View[Any], keep: Any, inbox: Any) -> RoundOutput:
         place = tagged_hash(Tag.RNG, view.session_id, u32(view.me), u32(round_.number))
-        turn: Turn = round_.run(replace(view, rng=Drbg(place)), keep, inbox)
-        return turn
+        output: RoundOutput = round_.run(replace(view, rng=Drbg(place)), keep, inbox)
+        return output
 
     return replace(round_, run=run)
 
@@ -237,7 +237,7 @@ def proof_rolled_back(build: Build) -> Finding:
     C_0 = honest.keep.coefficients[0]
     for attempt in range(2):
         copy, outputs = Party.resume(honest.definition, snapshot)
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         rng = SeededRng(f"cheater, attempt {attempt}")
         cheater = Party(watched(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng)
         local: LocalRun[Any] = LocalRun([copy, cheater])

@@ -39,7 +39,7 @@ from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Deal
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.ecdsa.messages import Respond
-from mpcsim.protocols.engine import Done, Party, Send, Turn, channel
+from mpcsim.protocols.engine import Done, Party, RoundOutput, Send, channel
 from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.transcript import transcript_hash
@@ -113,7 +113,7 @@ def session_name_used_again(build: Build) -> Finding:
     shares = keys("secp256k1")
     total, zeta = SECP256K1.scalar(0), SECP256K1.scalar(0)
     for bit in (0, 1):
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         mine = replace(shares[CHEATER], mta=ChosenBeta(bit))
         name = session_id("one name for both")
         honest = build.party(

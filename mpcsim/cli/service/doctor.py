@@ -72,14 +72,16 @@ async def _examine(options: argparse.Namespace) -> int:
             totals[_kind(examined.finding)] += 1
             totals["repaired"] += examined.repaired
             users.add(examined.finding.user_id)
-            _tell(_as_json(examined) if options.json else _line(examined))
-        unheard = {ROLES[party]: _told(trouble) for party, trouble in found.unheard.items()}
+            _print_line(_as_json(examined) if options.json else _line(examined))
+        unheard = {
+            ROLES[party]: _problem_as_json(trouble) for party, trouble in found.unheard.items()
+        }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
         if options.json:
-            _tell({"totals": counts, "unheard": unheard})
+            _print_line({"totals": counts, "unheard": unheard})
         else:
-            _tell_totals(found, counts)
+            _print_totals(found, counts)
     return 1 if totals["stuck"] or unheard else 0
 
 
@@ -119,13 +121,13 @@ def _sentence(trouble: Trouble) -> str:
     return f"{trouble.text}: {trouble.advice}"
 
 
-def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
+def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
     for trouble in found.unheard.values():
-        _tell(f"{trouble.text}: {trouble.advice}")
+        _print_line(f"{trouble.text}: {trouble.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
     repaired = f", {counts['repaired']} repaired" if counts["repaired"] else ""
-    _tell(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
+    _print_line(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
 
 
 # ---------------------------------------------------------------------- for programs
@@ -140,16 +142,16 @@ def _as_json(examined: Examined) -> dict[str, Any]:
         "key_id": finding.key_id,
         "fits": not finding.troubles,
         "repaired": examined.repaired,
-        "troubles": [_told(trouble) for trouble in finding.troubles],
-        "notes": [_told(note) for note in finding.notes],
+        "troubles": [_problem_as_json(trouble) for trouble in finding.troubles],
+        "notes": [_problem_as_json(note) for note in finding.notes],
     }
 
 
-def _told(trouble: Trouble) -> dict[str, str]:
+def _problem_as_json(trouble: Trouble) -> dict[str, str]:
     return {"what": trouble.what.value, "text": trouble.text, "advice": trouble.advice}
 
 
-def _tell(what: str | dict[str, Any]) -> None:
+def _print_line(what: str | dict[str, Any]) -> None:
     """In one line; whatever MPC nodes say, nothing in it moves the cursor."""
     line = json.dumps(what) if not isinstance(what, str) else what
     sys.stdout.write("".join(char if char.isprintable() else "?" for char in line) + "\n")

@@ -24,7 +24,7 @@ from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.ecdsa.messages import Offer
-from mpcsim.protocols.engine import Party, Turn
+from mpcsim.protocols.engine import Party, RoundOutput
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.wire import SIGNING_S
@@ -57,7 +57,7 @@ def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
     def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
         craft = ot.guessing(next(guess))
 
-        def offering(original: Callable[..., Turn], *view: Any) -> Turn:
+        def offering(original: Callable[..., RoundOutput], *view: Any) -> RoundOutput:
             turn = original(*view)
             offer = cast(Offer, turn.direct[CLIENT])
             offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
