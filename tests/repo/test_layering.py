@@ -108,7 +108,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["controlled"],
     ],
     "testing": [
-        ["model", "profile", "story"],
+        ["model", "profile", "api_sequence"],
         ["invariants"],
         ["backend", "runs"],
         ["machine", "protocols", "report", "wallet_plugin"],
