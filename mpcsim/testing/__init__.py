@@ -52,6 +52,7 @@ __all__ = [
     "Failure",
     "HttpTarget",
     "Invariant",
+    "KnownDeviations",
     "Order",
     "Part",
     "Profile",
@@ -61,17 +62,16 @@ __all__ = [
     "Service",
     "Target",
     "TokenProvider",
-    "KnownDeviations",
     "WalletMachine",
     "check_wallet_service",
     "gateway_tokens",
     "invariant",
+    "known_deviations",
     "machine_for",
     "protocol_checks",
     "run_over_network",
     "run_protocol",
     "service_checks",
-    "known_deviations",
 ]
 
 INVARIANTS: Final[dict[str, Invariant[...]]] = {

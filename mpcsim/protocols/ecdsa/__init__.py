@@ -32,8 +32,8 @@ __all__ = [
     "check_signer",
     "check_usable",
     "discarded",
-    "prestart",
     "party",
+    "prestart",
     "setup",
     "steps",
 ]

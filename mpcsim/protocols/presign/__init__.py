@@ -21,7 +21,7 @@ __all__ = [
     "PresignSetup",
     "Presignature",
     "check_setup",
-    "prestart",
     "party",
+    "prestart",
     "setup",
 ]
