@@ -28,27 +28,21 @@ REFUSALS = frozenset(
     (
         *("StaleBoot", "StaleGrant", "ApiError", "BadRequest", "CheckFailed", "GrantRefused"),
         *("RecordError",),
-        *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "OutOfStep", "Refused"),
+        *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "StaleUpdate", "Refused"),
         *("TokenError", "Unauthorized", "UnknownSigningKey", "UnsignedRecord", "UntrustedNode"),
         *("UsageError", "ValueError", "WrongKey"),
     )
 )
 
-CHECKING = frozenset({"finish", "known_curve", "_share_key", "sign_once", "_whole_wallet"})
+CHECKING = frozenset({"finish", "known_curve", "_share_key", "sign_once"})
 """Functions whose name does not begin with ``check``, but whose call as a statement checks."""
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
 VERDICTS = frozenset(
     (
-        *("_follows", "_learn", "_newer", "_tell", "authenticate", "has_vote_of", "is_authentic"),
-        *(
-            "is_authenticated_by",
-            "is_hello_authentic",
-            "is_signed_by",
-            "matches_shares",
-            "open_notice",
-        ),
-        *("verifies", "voted"),
+        *("_follows", "_learn", "_is_newer", "_deliver_notice", "authenticate", "has_vote_of"),
+        *("is_authentic", "is_authenticated_by", "is_hello_authentic", "is_signed_by"),
+        *("matches_shares", "open_notice", "verifies", "voted"),
     )
 )
 """Functions that say whether something is believed, or take it in only then."""

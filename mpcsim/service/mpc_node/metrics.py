@@ -15,7 +15,7 @@ from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 
 
-class MpcNodeBooks(Collector):
+class MpcNodeMetrics(Collector):
     """A collector: sessions and shares of the MPC nodes in this process."""
 
     def __init__(self, nodes: Sequence[MpcNode]) -> None:
@@ -44,7 +44,7 @@ class MpcNodeBooks(Collector):
 
 def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
     return [
-        MpcNodeBooks(nodes),
+        MpcNodeMetrics(nodes),
         AbortCounts({ROLES[node.me]: node.aborts for node in nodes}),
         *(StoreSizes(ROLES[node.me], node.store.database) for node in nodes),
     ]
@@ -53,6 +53,8 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 def probes(node: MpcNode) -> list[Probe]:
     """The store can be written, and has been, and the other MPC node has been met."""
     return [
-        thread_probe("store", lambda: write_problem(node.store.database, node.store.owed)),
-        thread_probe("other_mpc_node", lambda: node.stranger),
+        thread_probe(
+            "store", lambda: write_problem(node.store.database, node.store.pending_suspensions)
+        ),
+        thread_probe("other_mpc_node", lambda: node.peer_problem),
     ]

@@ -94,9 +94,11 @@ def about_shares(gateway, party, user_id, curve):
         "abort": AbortEpoch(abort, vote),
         "drop": DropShare(abort, other._context.identity.sign(abort)),
         "attest": GetAttestation(),
-        "hear": other._attestations.made(),
+        "hear": other._attestations.make_statement(),
         "testify": GetReconciliationStatement(user_id, curve, bytes(16)),
-        "merge": other._testimonies.made(GetReconciliationStatement(user_id, curve, boot)),
+        "merge": other._reconciliation.make_statement(
+            GetReconciliationStatement(user_id, curve, boot)
+        ),
     }
 
 

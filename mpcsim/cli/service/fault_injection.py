@@ -44,12 +44,12 @@ def run(options: argparse.Namespace) -> int:
     from mpcsim.service.fault_injection import over_http
 
     switch = COMMANDS[options.switch]
-    told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
-    told = switch.parse_arguments(
-        {name: value for name, value in told.items() if value is not None}
+    answers = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
+    answers = switch.parse_arguments(
+        {name: value for name, value in answers.items() if value is not None}
     )
-    if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:
-        told["scenario"] = found.dumps()
-    answer = over_http(options.data).execute(switch.name, told)
+    if (text := answers.get("scenario")) is not None and (found := conditions(text)) is not None:
+        answers["scenario"] = found.dumps()
+    answer = over_http(options.data).execute(switch.name, answers)
     sys.stdout.write(json.dumps(answer or {"done": switch.name}, indent=2) + "\n")
     return 0
