@@ -19,11 +19,11 @@ from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.rich_display import Table, counted, milliseconds, size
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured, calibrate
 from mpcsim.sim.scenario import Policy, Scenario
 from mpcsim.sim.simulated_network import SimulatedNetwork
-from mpcsim.sim.simulation import Result, Simulation, play
+from mpcsim.sim.simulation import Result, Simulation, run_scenario
 from mpcsim.sim.tasks import Generate, Sign
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
@@ -54,8 +54,8 @@ __all__ = [
     "compare",
     "counted",
     "milliseconds",
-    "on",
-    "play",
+    "alter_kind",
+    "run_scenario",
     "register_latency",
     "replay_point",
     "rerun",

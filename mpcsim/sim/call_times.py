@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
-from mpcsim.sim.statistics.order_statistics import ranks
+from mpcsim.sim.statistics.order_statistics import enclosing_ranks
 from mpcsim.sim.traces.records import Scope
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class CallTimes:
         if not 0 < confidence < 1:
             raise UsageError(f"confidence {confidence}: not between 0 and 1")
         ranked = np.sort(self.times_ms)
-        low, high = ranks(len(ranked), percent / 100, confidence)
+        low, high = enclosing_ranks(len(ranked), percent / 100, confidence)
         return Percentile(
             percent,
             float(np.percentile(ranked, percent)),
@@ -134,7 +134,7 @@ class CallTimes:
         """
         from mpcsim.sim import figures
 
-        return figures.tails({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
+        return figures.tail_plot({f"{self.headline}, scope {self.scope}": {"": self.times_ms}})
 
     def __repr__(self) -> str:
         found = ", ".join(str(self.percentile(percent)) for percent in PERCENTS)

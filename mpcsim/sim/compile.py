@@ -23,7 +23,7 @@ def main() -> None:
     number = traffic.send(
         first.direction(first.a), 0.0, 200, Draws(1.0, 1.0), pair=0, exclusive=True, available=0
     )
-    traffic.more(number, 0.0, 200)
+    traffic.extend(number, 0.0, 200)
     traffic.advance(0.0, math.inf)
     traffic.restore(traffic.save())
     traffic.release(0, 0.0)

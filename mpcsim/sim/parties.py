@@ -15,8 +15,8 @@ from typing import Any, Literal, Unpack
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute
-from mpcsim.sim.run.ending import inner_party
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.session import RunOptions
 from mpcsim.sim.trace import Trace

@@ -21,7 +21,8 @@
     timeout_ms = 5_000
     attempts = 2
 
-A network has one of five spellings (``mpcsim.sim.network.spellings``): three of five signers are
+A network is written in one of five forms (``mpcsim.sim.network.network_specification``): three of
+five signers are
 
     run = [{ task = "generate", threshold = 3 }, "sign"]
 
@@ -46,11 +47,11 @@ from typing import Any, Final, Literal
 
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import ROLES
-from mpcsim.sim.network import spellings
+from mpcsim.sim.network import network_specification
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.run.compute import Compute, Declared, Free, Measured
 from mpcsim.sim.run.engine import check_resend
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition
@@ -79,7 +80,7 @@ class Policy:
     def __post_init__(self) -> None:
         if not self.timeout_ms > 0:
             raise UsageError(f"policy timeout_ms is {self.timeout_ms}: not above 0")
-        if not whole(self.attempts, 1):
+        if not is_whole_number(self.attempts, 1):
             raise UsageError(f"policy attempts is {self.attempts}: not a whole number from 1 on")
         check_resend("policy", self.resend_ms, self.timeout_ms)
 
@@ -172,36 +173,36 @@ def _located(table: Mapping[str, Any], source: str) -> Scenario:
 def _scenario(table: Mapping[str, Any]) -> Scenario:
     own = {name: value for name, value in table.items() if name in _OWN}
     rest = {name: value for name, value in table.items() if name not in own}
-    known = (*_OWN, *spellings.KEYS)
+    known = (*_OWN, *network_specification.KEYS)
     for name in rest:
         if name not in known:
-            raise UsageError(f"{inside('', name)}: {unknown('entry', name, known)}")
-    network = spellings.network(rest) if rest else Network.star()
+            raise UsageError(f"{key_path('', name)}: {unknown('entry', name, known)}")
+    network = network_specification.parse_network(rest) if rest else Network.star()
     return tables.decode(Scenario, own, "", _SPECIAL, network=network)
 
 
 def _run(value: Any, at: str) -> tuple[Task, ...]:
     def task(each: Any, at: str) -> Task:
         name, arguments = (
-            (each, {}) if isinstance(each, str) else tables.kind(each, "task", at, TASKS)
+            (each, {}) if isinstance(each, str) else tables.split_kind(each, "task", at, TASKS)
         )
         if name not in TASKS:
             raise UsageError(f"{at}: {unknown('task', name, TASKS)}")
         make: Callable[..., Task] = TASKS[name]
         return tables.decode(make, arguments, at, {bytes: _message})
 
-    return tables.each(value, at, task)
+    return tables.decode_list(value, at, task)
 
 
 def _faults(value: Any, at: str) -> tuple[Fault, ...]:
     def fault(each: Any, at: str) -> Fault:
-        name, arguments = tables.kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
+        name, arguments = tables.split_kind(each, "fault", at, (*_EFFECTS, *_FAULTS))
         if name in _EFFECTS:
             return tables.decode(MessageFault, arguments, at, {}, effect=_EFFECTS[name])
         make: Callable[..., Fault] = _FAULTS[name]
         return tables.decode(make, arguments, at, {})
 
-    return tables.each(value, at, fault)
+    return tables.decode_list(value, at, fault)
 
 
 def _message(value: object, at: str) -> bytes:
@@ -221,10 +222,10 @@ def _compute(value: object, at: str) -> Compute:
             raise UsageError(f"{at}: {unknown('compute', value, _COMPUTE)}")
         return _COMPUTE[value]
     costs: dict[tuple[str, str], float] = {}
-    for protocol, rounds in tables.entries(value, at).items():
-        for name, ms in tables.entries(rounds, inside(at, protocol)).items():
+    for protocol, rounds in tables.as_table(value, at).items():
+        for name, ms in tables.as_table(rounds, key_path(at, protocol)).items():
             if isinstance(ms, bool) or not isinstance(ms, int | float):
-                where = inside(inside(at, protocol), name)
+                where = key_path(key_path(at, protocol), name)
                 raise UsageError(f"{where}: {ms!r} is not a number of milliseconds")
             costs[protocol, name] = ms
     return Declared(costs)

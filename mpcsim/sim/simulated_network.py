@@ -27,12 +27,12 @@ from mpcsim.ids import CLIENT, PartyId
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
+from mpcsim.sim.network.service_paths import DeliveredMessage, ServicePath, service_paths
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.network.ways import Carried, Way, ways
 from mpcsim.sim.run.faults import Crash, Fault, FaultPlan, Partition
-from mpcsim.sim.run.live import LiveTraffic
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 
 _KINDS: Final = {
     definition.number: tuple(sends.kind for _, sends in definition.kinds())
@@ -63,7 +63,7 @@ def begin_session() -> None:
 class SimulatedNetwork:
     """The network and the faults in force; may be changed while the gateway runs."""
 
-    listener: Callable[[Carried], None] | None = None
+    listener: Callable[[DeliveredMessage], None] | None = None
     """Is told of every message on every link, once it is there."""
 
     def __init__(
@@ -124,11 +124,11 @@ class SimulatedNetwork:
 
     def exchange(self, asking: End, asked: End) -> Exchange:
         """See ``Carrier``. What is under way when conditions change arrives by the old ones."""
-        if self._links is None or (asking, asked) not in self._links.ways:
+        if self._links is None or (asking, asked) not in self._links.service_paths:
             return AtOnce()
-        return _Carried(self._links, asking, asked)
+        return _LinkExchange(self._links, asking, asked)
 
-    def tell(self, carried: Carried) -> None:
+    def notify_listener(self, carried: DeliveredMessage) -> None:
         """Tell the listener of a message."""
         if self.listener is not None:
             self.listener(carried)
@@ -144,7 +144,7 @@ class SimulatedNetwork:
             sender, receiver = envelope.sender, envelope.receiver
             if any(p.separates(sender, receiver, now) for p in self._partitions):
                 continue
-            fate = self._plan.fate(_kind(envelope), sender, receiver)
+            fate = self._plan.decide(_kind(envelope), sender, receiver)
             if fate.dropped:
                 continue
             wait = max(wait, fate.extra_ms)
@@ -175,14 +175,14 @@ class _Links:
     """The links of one network, and what is under way on them."""
 
     def __init__(self, network: Network, draws: DrawSource, clock: SimulatedNetwork) -> None:
-        self.ways = ways(network)
+        self.service_paths = service_paths(network)
         self.overhead_bytes = network.connection.overhead_bytes
         self.cold = network.connection.cold
         self._exclusive = network.connection.http == "1.1"
-        self.tell = clock.tell
+        self.notify_listener = clock.notify_listener
         self._draws = draws
         self._began_ms: float | None = None
-        self._live = LiveTraffic(Traffic(network), self.now_ms, self._told)
+        self._live = RealtimeTraffic(Traffic(network), self.now_ms, self._on_arrival)
         self._waiting: dict[int, Callable[[Arrival], None]] = {}
         self._pairs = count()
         self._numbers = count(1)
@@ -207,29 +207,29 @@ class _Links:
         number = self._sessions.get(session)
         if number is None:
             number = self._sessions[session] = next(self._numbers)
-            finalize(session, self._live.forget, number)
+            finalize(session, self._live.close_session, number)
         return number
 
-    def draw(self, way: Way) -> Draws:
+    def draw(self, path: ServicePath) -> Draws:
         """What a message meets."""
-        return self._draws(_NO_KEY, way.direction)
+        return self._draws(_NO_KEY, path.direction)
 
     def put(
         self,
-        way: Way,
+        path: ServicePath,
         size: int,
         draws: Draws,
         pair: int,
         session: int,
-        told: Callable[[Arrival], None],
+        on_arrival: Callable[[Arrival], None],
     ) -> None:
         """Put a message, or a piece of one, on the connection of its exchange.
 
         Args:
-            told: is called for every part that arrives.
+            on_arrival: is called for every part that arrives.
         """
         number = self._live.send(
-            way.direction,
+            path.direction,
             self.now_ms(),
             size,
             draws,
@@ -238,22 +238,22 @@ class _Links:
             exclusive=self._exclusive,
             stream=True,
         )
-        self._waiting[number] = told
+        self._waiting[number] = on_arrival
 
     def release(self, pair: int) -> None:
         """An exchange is over."""
         with suppress(RuntimeError):  # the event loop is over, too
             self._live.release(pair, self.now_ms())
 
-    def _told(self, arrival: Arrival) -> None:
-        told = self._waiting[arrival.number]
+    def _on_arrival(self, arrival: Arrival) -> None:
+        on_arrival = self._waiting[arrival.number]
         if arrival.whole:
             del self._waiting[arrival.number]
-            self._live.finish(arrival.number)
-        told(arrival)
+            self._live.take_transfer(arrival.number)
+        on_arrival(arrival)
 
 
-class _Carried:
+class _LinkExchange:
     """An exchange over a link."""
 
     def __init__(self, links: _Links, asking: End, asked: End) -> None:
@@ -266,55 +266,57 @@ class _Carried:
 
     async def go(self, size: int) -> None:
         """See ``Exchange``."""
-        await self._take_time(self._there, size)
+        await self._transmit_size(self._there, size)
 
     async def come(self, size: int) -> None:
         """See ``Exchange``."""
-        await self._take_time(self._there[::-1], size)
+        await self._transmit_size(self._there[::-1], size)
 
     async def refuse(self, size: int) -> None:
         """See ``Exchange``: here they do."""
 
     def going(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
-        return self._carry(self._there, pieces)
+        return self._transmit(self._there, pieces)
 
     def coming(self, pieces: Pieces) -> Pieces:
         """See ``Exchange``."""
-        return self._carry(self._there[::-1], pieces)
+        return self._transmit(self._there[::-1], pieces)
 
     def close(self) -> None:
         """See ``Exchange``."""
         self._closed = True
-        self._release_if_over()
+        self._release_if_finished()
 
-    def put(self, way: Way, size: int, draws: Draws, told: Callable[[Arrival], None]) -> None:
+    def put(
+        self, path: ServicePath, size: int, draws: Draws, on_arrival: Callable[[Arrival], None]
+    ) -> None:
         """Put a message, or a piece of one, on the connection; see ``_Links.put``."""
 
-        def told_here(arrival: Arrival) -> None:
-            told(arrival)
+        def count_arrival(arrival: Arrival) -> None:
+            on_arrival(arrival)
             if arrival.whole:
                 self._under_way -= 1
-                self._release_if_over()
+                self._release_if_finished()
 
         self._under_way += 1
-        self.links.put(way, size, draws, self.number, self._session, told_here)
+        self.links.put(path, size, draws, self.number, self._session, count_arrival)
 
-    def _release_if_over(self) -> None:
+    def _release_if_finished(self) -> None:
         """What nobody waits for any more keeps the connection busy as long as it is under way."""
         if self._closed and not self._under_way:
             self.links.release(self.number)
 
-    async def _take_time(self, ends: tuple[End, End], size: int) -> None:
+    async def _transmit_size(self, ends: tuple[End, End], size: int) -> None:
         async def one() -> Pieces:
             yield bytes(size)
 
-        async for _ in self._carry(ends, one()):
+        async for _ in self._transmit(ends, one()):
             pass
 
-    async def _carry(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
+    async def _transmit(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
         loop = asyncio.get_running_loop()
-        body = _Body(self, ends)
+        body = _MessageBody(self, ends)
         sending = loop.create_task(body.send(pieces))
         try:
             while (found := await body.arriving.get()) is not None:
@@ -328,16 +330,16 @@ class _Carried:
             await asyncio.wait([sending])
 
 
-class _Body:
+class _MessageBody:
     """A message on its way over the connection of an exchange, in the pieces in which it comes."""
 
-    def __init__(self, exchange: _Carried, ends: tuple[End, End]) -> None:
+    def __init__(self, exchange: _LinkExchange, ends: tuple[End, End]) -> None:
         self.arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
         """What of it is at the other end, and from when on; None: no more comes."""
         self._exchange = exchange
         self._links = exchange.links
         self._ends = ends
-        self._way = self._links.ways[ends]
+        self._path = self._links.service_paths[ends]
         self._overhead = self._links.overhead_bytes  # leaves first
         self._latencies: Draws | None = None
         self._held = bytearray()
@@ -365,8 +367,8 @@ class _Body:
             if self._failed:
                 raise TimeoutError  # what the operating system says of a connection given up
             number = self._exchange.number
-            self._links.tell(
-                Carried(number, *self._ends, self._size, self._given_ms, self._arrived_ms)
+            self._links.notify_listener(
+                DeliveredMessage(number, *self._ends, self._size, self._given_ms, self._arrived_ms)
             )
         finally:
             self._held.clear()
@@ -378,37 +380,37 @@ class _Body:
             self._held += piece
             return
         links = self._links
-        draws = links.draw(self._way)
+        draws = links.draw(self._path)
         if self._latencies is None:
             self._given_ms = links.now_ms()
         else:  # the parts of a message meet the same queues
             draws = self._latencies._replace(key=draws.key)
         self._latencies = draws
         before, self._overhead = self._overhead, 0
-        told = 0
+        reported = 0
 
         def arrived(arrival: Arrival) -> None:
-            nonlocal told
+            nonlocal reported
             if arrival.failed:
                 self._failed = True
                 self._held.clear()
                 self._arrived(arrival.at_ms)
                 return
             there = max(0, arrival.size - before)
-            at_s = asyncio.get_running_loop().time() + self._way.service_ms / 1000
-            self.arriving.put_nowait((at_s, piece[told:there]))
-            told = there
+            at_s = asyncio.get_running_loop().time() + self._path.service_ms / 1000
+            self.arriving.put_nowait((at_s, piece[reported:there]))
+            reported = there
             if arrival.whole:
                 self._arrived(arrival.at_ms)
 
         self._under_way += 1
         self._all_there.clear()
         self._size += len(piece)
-        self._exchange.put(self._way, max(1, before + len(piece)), draws, arrived)
+        self._exchange.put(self._path, max(1, before + len(piece)), draws, arrived)
 
     def _arrived(self, at_ms: float) -> None:
         self._under_way -= 1
-        self._arrived_ms = at_ms + self._way.service_ms
+        self._arrived_ms = at_ms + self._path.service_ms
         if self._held:
             held = bytes(self._held)
             self._held.clear()

@@ -37,8 +37,8 @@ from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, document, milliseconds
+from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Compute, Measured
-from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Fault, MessageFault, Partition
 from mpcsim.sim.scenario import Policy, Scenario
@@ -58,7 +58,7 @@ KINDS = sorted(
 LONGEST_REAL_SESSION_S = 60.0
 """A session in real time is given up after that, whatever the policy says."""
 
-Parts = Mapping[PartyId, Presignature]
+PresignatureShares = Mapping[PartyId, Presignature]
 """One presignature: every signer's part."""
 
 Corrupt = Callable[[Party[Any, Any]], Participant[Any]]
@@ -128,14 +128,14 @@ class Operation(Generic[R]):
     """From everyone's results to the operation's; keeps new shares."""
 
 
-class Stepping(Generic[R]):
+class SteppedOperation(Generic[R]):
     """An operation under way, one event at a time."""
 
     def __init__(self, simulation: Simulation, operation: Operation[R]) -> None:
         self._simulation = simulation
         self._operation = operation
         self._run = simulation.prepare(operation)
-        simulation.note(operation)
+        simulation.note_done(operation)
 
     @property
     def now_ms(self) -> float:
@@ -150,7 +150,7 @@ class Stepping(Generic[R]):
     @property
     def trace(self) -> Trace:
         """What has happened so far."""
-        return self._simulation.known(self._run.trace())
+        return self._simulation.with_scenario(self._run.trace())
 
     def step(self) -> bool:
         """Let the next event happen; False if there is none."""
@@ -160,7 +160,7 @@ class Stepping(Generic[R]):
         """Let everything else happen."""
         while self.step():
             pass
-        return self._simulation.settle(self._operation, (self.trace,))
+        return self._simulation.finish_operation(self._operation, (self.trace,))
 
 
 @dataclass
@@ -202,7 +202,9 @@ class Simulation:
     shares: dict[PartyId, KeyShare] = field(default_factory=dict, repr=False)
     """SECRET. Each holder's share of the key: what ``generate`` and ``recover`` leave here, and
     signing uses. Give those of another run to go on with its key."""
-    presignatures: dict[tuple[PartyId, ...], list[Parts]] = field(default_factory=dict, repr=False)
+    presignatures: dict[tuple[PartyId, ...], list[PresignatureShares]] = field(
+        default_factory=dict, repr=False
+    )
     """SECRET. What ``presign`` has made and ``sign_presigned`` has not used, by signers; those of a
     key go with its shares."""
     _sessions: int = field(default=0, repr=False)
@@ -219,7 +221,7 @@ class Simulation:
 
     @classmethod
     def of(cls, scenario: Scenario) -> Simulation:
-        """A simulation under the conditions of a scenario; what it runs is for ``do``, or ``play``.
+        """Return a simulation under a scenario's conditions; ``run_task`` runs its tasks.
 
         >>> sim = Simulation.of(Scenario.load("wallet.toml"))
         """
@@ -253,7 +255,7 @@ class Simulation:
             self.secrets_seed,
         )
 
-    def do(self, task: Task) -> Result[Any]:
+    def run_task(self, task: Task) -> Result[Any]:
         """Do what a scenario says; as the operation of that name."""
         return self._run(self._operation(task))
 
@@ -271,7 +273,7 @@ class Simulation:
         Raises:
             UsageError: bad curve, threshold or scheme.
         """
-        return self.do(Generate(curve, threshold, _name(scheme)))
+        return self.run_task(Generate(curve, threshold, _scheme_name(scheme)))
 
     def sign(
         self,
@@ -293,7 +295,7 @@ class Simulation:
         Raises:
             UsageError: no key yet, signers that cannot sign, or a path that leads to no key.
         """
-        return self.do(Sign(message, _some(signers), path))
+        return self.run_task(Sign(message, _tuple_or_none(signers), path))
 
     def presign(self, count: int = 1, *, signers: Iterable[int] | None = None) -> Result[int]:
         """Make presignatures with the kept shares; the simulation keeps them.
@@ -304,7 +306,7 @@ class Simulation:
         Raises:
             UsageError: no key on secp256k1 yet, signers that cannot sign, or a count out of range.
         """
-        return self.do(Presign(count, _some(signers)))
+        return self.run_task(Presign(count, _tuple_or_none(signers)))
 
     def sign_presigned(
         self,
@@ -327,7 +329,7 @@ class Simulation:
         Raises:
             UsageError: no presignature (left) of these signers, or another one is to finish.
         """
-        return self.do(SignPresigned(message, _some(signers), finisher, path))
+        return self.run_task(SignPresigned(message, _tuple_or_none(signers), finisher, path))
 
     def recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
@@ -341,19 +343,19 @@ class Simulation:
         Raises:
             UsageError: no key yet, ``lost`` or a dealer holds no share, or too few dealers.
         """
-        return self.do(Recover(lost, _some(dealers)))
+        return self.run_task(Recover(lost, _tuple_or_none(dealers)))
 
     # ------------------------------------------------------------------ the same, step by step
 
-    def begin(self, task: Task) -> Stepping[Any]:
-        """``do``, one event at a time."""
-        return Stepping(self, self._operation(task))
+    def begin(self, task: Task) -> SteppedOperation[Any]:
+        """``run_task``, one event at a time."""
+        return SteppedOperation(self, self._operation(task))
 
     def begin_generate(
         self, curve: str = "secp256k1", *, threshold: int = 2, scheme: str | Mta | None = None
-    ) -> Stepping[PublicKeyRecord]:
+    ) -> SteppedOperation[PublicKeyRecord]:
         """``generate``, one event at a time."""
-        return self.begin(Generate(curve, threshold, _name(scheme)))
+        return self.begin(Generate(curve, threshold, _scheme_name(scheme)))
 
     def begin_sign(
         self,
@@ -361,15 +363,15 @@ class Simulation:
         *,
         signers: Iterable[int] | None = None,
         path: Path = (),
-    ) -> Stepping[bytes]:
+    ) -> SteppedOperation[bytes]:
         """``sign``, one event at a time."""
-        return self.begin(Sign(message, _some(signers), path))
+        return self.begin(Sign(message, _tuple_or_none(signers), path))
 
     def begin_presign(
         self, count: int = 1, *, signers: Iterable[int] | None = None
-    ) -> Stepping[int]:
+    ) -> SteppedOperation[int]:
         """``presign``, one event at a time."""
-        return self.begin(Presign(count, _some(signers)))
+        return self.begin(Presign(count, _tuple_or_none(signers)))
 
     def begin_sign_presigned(
         self,
@@ -378,15 +380,15 @@ class Simulation:
         signers: Iterable[int] | None = None,
         finisher: int | None = None,
         path: Path = (),
-    ) -> Stepping[bytes]:
+    ) -> SteppedOperation[bytes]:
         """``sign_presigned``, one event at a time."""
-        return self.begin(SignPresigned(message, _some(signers), finisher, path))
+        return self.begin(SignPresigned(message, _tuple_or_none(signers), finisher, path))
 
     def begin_recover(
         self, lost: int = 1, *, dealers: Iterable[int] | None = None
-    ) -> Stepping[PublicKeyRecord]:
+    ) -> SteppedOperation[PublicKeyRecord]:
         """``recover``, one event at a time."""
-        return self.begin(Recover(lost, _some(dealers)))
+        return self.begin(Recover(lost, _tuple_or_none(dealers)))
 
     # ------------------------------------------------------------------ what the operations are
 
@@ -469,7 +471,7 @@ class Simulation:
         record, everyone, path = self._key(), party_ids(self._signers(task.signers)), task.path
         finisher = everyone[0] if task.finisher is None else task.finisher
         signed = to_sign(record, task.message)
-        taken: dict[bytes, tuple[Parts, bytes]] = {}
+        taken: dict[bytes, tuple[PresignatureShares, bytes]] = {}
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             if session_id not in taken:
@@ -495,7 +497,7 @@ class Simulation:
         name = f"sign presigned {record.curve_name}"
         return Operation(task, name, everyone, party, valid, value)
 
-    def _take(self, signers: tuple[PartyId, ...]) -> Parts:
+    def _take(self, signers: tuple[PartyId, ...]) -> PresignatureShares:
         """The next presignature of these signers; it is not kept any more."""
         kept = self.presignatures.get(signers)
         if not kept:
@@ -560,15 +562,15 @@ class Simulation:
             contents=self.contents,
         )
 
-    def note(self, operation: Operation[Any]) -> None:
+    def note_done(self, operation: Operation[Any]) -> None:
         """It has been done: part of ``scenario`` from now on."""
         self._done.append(operation.task)
 
-    def known(self, trace: Trace) -> Trace:
+    def with_scenario(self, trace: Trace) -> Trace:
         """The trace of what was done last, with what makes it run again."""
         return replace(trace, scenario=self.scenario or "")
 
-    def settle(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
+    def finish_operation(self, operation: Operation[R], attempts: tuple[Trace, ...]) -> Result[R]:
         """The result of an operation; keeps new shares, discards what must not be used again."""
         elapsed = 0.0
         for trace in attempts:
@@ -593,7 +595,7 @@ class Simulation:
             raise
         return [self.corrupt[p.me](p) if p.me in self.corrupt else p for p in made]
 
-    def _once(self, operation: Operation[R]) -> Trace:
+    def _run_session(self, operation: Operation[R]) -> Trace:
         """One session."""
         if self.clock == "virtual":
             return self.prepare(operation).run()
@@ -620,18 +622,18 @@ class Simulation:
             raise UsageError(f"clock is {self.clock!r}: 'virtual' or 'real'")
         attempts: list[Trace] = []
         while len(attempts) < self.policy.attempts:
-            attempts.append(self._once(operation))
+            attempts.append(self._run_session(operation))
             if attempts[-1].verdict in (Verdict.VALID, Verdict.INVALID):
                 break
-            if not _worth_retrying(attempts[-1]):
+            if not _may_retry(attempts[-1]):
                 break
-        self.note(operation)
-        return self.settle(operation, tuple(map(self.known, attempts)))
+        self.note_done(operation)
+        return self.finish_operation(operation, tuple(map(self.with_scenario, attempts)))
 
     def _keep(self, shares: dict[PartyId, KeyShare]) -> PublicKeyRecord:
         self.shares = shares
         self.presignatures.clear()
-        return _record(shares)
+        return _record_of(shares)
 
     def _check(self) -> None:
         """Refuse cheaters and faults that name nobody or nothing."""
@@ -669,7 +671,7 @@ class Simulation:
     def _key(self) -> PublicKeyRecord:
         if not self.shares:
             raise UsageError("there is no key yet: call generate first")
-        return _record(self.shares)
+        return _record_of(self.shares)
 
     def _share(self, party: int) -> KeyShare:
         try:
@@ -689,10 +691,10 @@ class Simulation:
                     self.shares[i] = self.shares[i].after(outcome)
 
 
-def play(scenario: Scenario) -> tuple[Result[Any], ...]:
+def run_scenario(scenario: Scenario) -> tuple[Result[Any], ...]:
     """Run a scenario: the results of its tasks, in their order; no more after a key that failed.
 
-        >>> generated, signed = play(Scenario.load("wallet.toml"))
+        >>> generated, signed = run_scenario(Scenario.load("wallet.toml"))
         >>> print(signed.trace.critical_path())
 
     Raises:
@@ -701,26 +703,26 @@ def play(scenario: Scenario) -> tuple[Result[Any], ...]:
     simulation = Simulation.of(scenario)
     found: list[Result[Any]] = []
     for task in scenario.run:
-        found.append(simulation.do(task))
+        found.append(simulation.run_task(task))
         if isinstance(task, Generate) and not found[-1].ok:
             break
     return tuple(found)
 
 
-def _name(scheme: str | Mta | None) -> str | None:
+def _scheme_name(scheme: str | Mta | None) -> str | None:
     return None if scheme is None else scheme_name(scheme)
 
 
-def _some(ids: Iterable[int] | None) -> tuple[int, ...] | None:
+def _tuple_or_none(ids: Iterable[int] | None) -> tuple[int, ...] | None:
     return None if ids is None else tuple(ids)
 
 
-def _worth_retrying(trace: Trace) -> bool:
+def _may_retry(trace: Trace) -> bool:
     found = [o for o in trace.outcomes.values() if isinstance(o, Aborted)]
     return all(o.consequence is Consequence.RETRY for o in found)
 
 
-def _record(shares: Mapping[PartyId, KeyShare]) -> PublicKeyRecord:
+def _record_of(shares: Mapping[PartyId, KeyShare]) -> PublicKeyRecord:
     return next(iter(shares.values())).record
 
 

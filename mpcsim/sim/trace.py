@@ -114,10 +114,10 @@ class Trace(RunRecord):
         return str(self.summary())
 
     def _repr_html_(self) -> str:
-        return self.summary()._repr_html_() + picture(self)
+        return self.summary()._repr_html_() + diagram_html(self)
 
 
-def picture(trace: RunRecord) -> str:
+def diagram_html(trace: RunRecord) -> str:
     """The sequence diagram as an HTML image with the SVG inside; a sentence where there is none."""
     if len(trace.messages) > MAX_DIAGRAM_MESSAGES:
         return f"<div>{len(trace.messages)} messages: too many for a diagram here</div>"

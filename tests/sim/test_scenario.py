@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mpcsim import Network, Scenario, Simulation
 from mpcsim.errors import UsageError
-from mpcsim.sim import Declared, Free, Measured, Policy, play
+from mpcsim.sim import Declared, Free, Measured, Policy, run_scenario
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.run.faults import Crash, Effect, Fault, MessageFault, Partition, drop
 from mpcsim.sim.tasks import Generate, Presign, Recover, Sign, SignPresigned
@@ -167,7 +167,7 @@ def test_what_a_simulation_has_done_is_a_scenario() -> None:
 
 def test_a_key_that_fails_ends_it() -> None:
     faults = (drop("Commit"),)
-    (only,) = play(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
+    (only,) = run_scenario(Scenario(run=(Generate("ed25519"), Sign()), faults=faults))
     assert only.verdict is Verdict.STALLED
 
 

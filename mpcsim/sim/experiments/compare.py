@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.call_times import CallTimes
-from mpcsim.sim.replay.results import Finishes
+from mpcsim.sim.replay.results import CompletionTimes
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds
 
 if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
-Times = Finishes | CallTimes
-"""What can be compared; ``Finishes`` are replays, whether their samples are kept or not."""
+Times = CompletionTimes | CallTimes
+"""What can be compared; ``CompletionTimes`` are replays, whether their samples are kept or not."""
 
 PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
 DIFFERENCES: Final = ("p50", "p99")
@@ -57,11 +57,11 @@ class Comparison:
             {
                 "name": name,
                 "scope": run.scope,
-                "n": _number(run),
+                "n": _sample_count(run),
                 "failed": run.failed,
                 **{f"{measure}_ms": ms for measure, ms in found[name].items()},
                 "difference_ms": {
-                    measure: _minus(ms, base[measure]) for measure, ms in found[name].items()
+                    measure: _difference(ms, base[measure]) for measure, ms in found[name].items()
                 },
             }
             for name, run in self.runs.items()
@@ -79,8 +79,8 @@ class Comparison:
                 [
                     f"{row['name']} ({row['scope']})" if scopes else row["name"],
                     f"{row['n']:,}",
-                    *(_shown(row[f"{measure}_ms"]) for measure in measures),
-                    *(_shown(ms, "+,.2f") for ms in more),
+                    *(_format_cell(row[f"{measure}_ms"]) for measure in measures),
+                    *(_format_cell(ms, "+,.2f") for ms in more),
                 ]
             )
         return Table(columns, rows, frozenset(columns[1:]))
@@ -95,7 +95,7 @@ class Comparison:
             for name, run in self.runs.items()
             if isinstance(run, CallTimes) and run.failed
         ]
-        replays = {name: run for name, run in self.runs.items() if isinstance(run, Finishes)}
+        replays = {name: run for name, run in self.runs.items() if isinstance(run, CompletionTimes)}
         notes += [f"{name}: {note}" for name, run in replays.items() for note in run.notes()]
         if any(row[f"p{percent:g}_ms"] is None for row in self.rows() for percent in PERCENTS):
             notes.append(f"{NONE}: so far out is less than one of the times")
@@ -120,9 +120,9 @@ class Comparison:
         }
         title = "" if len(self._scopes) > 1 else f"scope {self._scopes[0]}"
         curves = {labels[name]: _curve(run) for name, run in self.runs.items()}
-        return figures.tails({title: curves})
+        return figures.tail_plot({title: curves})
 
-    def ranked(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
+    def ranked_bars(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
         """What to change first: how much shorter than the first each of the others is, the best on
         top; needs matplotlib.
 
@@ -146,7 +146,7 @@ class Comparison:
             ms = {name: _percentiles(run, [each])[0] for name, run in self.runs.items()}
             saved.append({n: ms[self.first] - ms[n] for n in self.runs if n != self.first})
         bars, dots = saved
-        return figures.ranked(
+        return figures.ranked_bars(
             bars,
             dots=dots,
             names=(f"p{percent:g}", f"p{beside:g}"),
@@ -158,7 +158,7 @@ class Comparison:
             title=f"Saved, compared with: {self.first}",
         )
 
-    def splits(self) -> Chart:
+    def stacked_bars(self) -> Chart:
         """What the mean time of each is made of: a bar in parts; needs matplotlib, and replays that
         were explained.
 
@@ -174,10 +174,10 @@ class Comparison:
 
         rows = {}
         for name, run in self.runs.items():
-            if not isinstance(run, Finishes) or run.explanation is None:
+            if not isinstance(run, CompletionTimes) or run.explanation is None:
                 raise UsageError(f"{name}: no replay with explain=True, so nobody knows its parts")
             rows[name] = run.explanation.split_ms
-        return figures.splits(rows, x="mean time (ms)")
+        return figures.stacked_bars(rows, x="mean time (ms)")
 
     # ------------------------------------------------------------------ display
 
@@ -210,39 +210,39 @@ def compare(runs: Mapping[str, Times]) -> Comparison:
     for name, run in runs.items():
         if not isinstance(run, Times):
             raise UsageError(f"{name} is a {type(run).__name__}: no replay, and no call times")
-        if not _number(run):
+        if not _sample_count(run):
             raise UsageError(f"{name}: no times")
     return Comparison(dict(runs))
 
 
-def _number(run: Times) -> int:
-    return run.samples - run.failed if isinstance(run, Finishes) else len(run.times_ms)
+def _sample_count(run: Times) -> int:
+    return run.samples - run.failed if isinstance(run, CompletionTimes) else len(run.times_ms)
 
 
 def _curve(run: Times) -> NDArray[np.float64]:
-    return run.curve() if isinstance(run, Finishes) else run.times_ms
+    return run.curve() if isinstance(run, CompletionTimes) else run.times_ms
 
 
 def _percentiles(run: Times, percents: Sequence[float]) -> list[float]:
-    if isinstance(run, Finishes):
+    if isinstance(run, CompletionTimes):
         return [*run.percentiles(percents).values()]
     return [float(ms) for ms in np.percentile(run.times_ms, percents)]
 
 
 def _measures(run: Times) -> dict[str, float | None]:
-    mean = run.mean_ms if isinstance(run, Finishes) else float(run.times_ms.mean())
+    mean = run.mean_ms if isinstance(run, CompletionTimes) else float(run.times_ms.mean())
     found: dict[str, float | None] = {"mean": mean}
     for percent, ms in zip(PERCENTS, _percentiles(run, PERCENTS), strict=True):
-        beyond = _number(run) * (100 - percent) / 100
+        beyond = _sample_count(run) * (100 - percent) / 100
         found[f"p{percent:g}"] = ms if beyond > 1 - 1e-9 else None
     return found
 
 
-def _minus(ms: float | None, base: float | None) -> float | None:
+def _difference(ms: float | None, base: float | None) -> float | None:
     return None if ms is None or base is None else ms - base
 
 
-def _shown(ms: float | None, how: str = "") -> str:
+def _format_cell(ms: float | None, how: str = "") -> str:
     if ms is None:
         return NONE
     return format(ms, how) if how else milliseconds(ms)

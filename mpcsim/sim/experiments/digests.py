@@ -34,11 +34,11 @@ def digest(value: Any) -> str:
 def _digest(value: Any, within: tuple[int, ...]) -> bytes:
     if id(value) in within:
         return _joined("above", [within.index(id(value)).to_bytes(4, "big")])
-    inside = (*within, id(value))
-    name, parts = _parts(value, inside)
+    key_path = (*within, id(value))
+    name, parts = _parts(value, key_path)
     return _joined(
         name,
-        (part.value if isinstance(part, _Bytes) else _digest(part, inside) for part in parts),
+        (part.value if isinstance(part, _Bytes) else _digest(part, key_path) for part in parts),
     )
 
 

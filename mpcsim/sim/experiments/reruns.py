@@ -59,7 +59,7 @@ def rerun(trace: Trace) -> Rerun:
         if attempts and not simulation.shares:
             before = attempts[-1]
             return Rerun(before, (f"{before.name}, before it: {before.verdict.value}",), ())
-        attempts = simulation.do(task).attempts
+        attempts = simulation.run_task(task).attempts
     again = [each for each in attempts if each.seed == trace.seed]
     if not again:
         return Rerun(attempts[-1], (f"there was no attempt with the seed {trace.seed}",), ())

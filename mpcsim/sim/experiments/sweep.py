@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from mpcsim.errors import MpcError, UsageError
 from mpcsim.processes import Processes
 from mpcsim.sim.experiments.digests import digest
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.traces.frame import load_pandas
 
@@ -167,9 +167,9 @@ def sweep(
 
 
 def _points(grid: Mapping[str, Any], repeats: int, seed: int) -> list[_Point]:
-    if not whole(repeats, 1):
+    if not is_whole_number(repeats, 1):
         raise UsageError(f"sweep repeats is {repeats}: not a whole number from 1 on")
-    if not whole(seed, 0):
+    if not is_whole_number(seed, 0):
         raise UsageError(f"sweep seed is {seed}: not a whole number from 0 on")
     axes = {name: _axis(name, values) for name, values in grid.items()}
     points = []

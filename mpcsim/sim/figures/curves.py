@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import DARK, GREY, LIGHT, PALE, party_colour
-from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, extent, new_chart
+from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, text_bounds
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import Scale, grid, scale_of, set_scale
+from mpcsim.sim.figures.parts.scales import Scale, draw_grid, scale_of, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, LINES, MARKERS, Style
 
 WIDTH: Final = 8.0
@@ -122,7 +122,7 @@ def curves(
             textcoords="offset points", fontsize=FONT, color=DARK, va="center",
         )  # fmt: skip
     _name_along(figure, axes, names)
-    grid(axes)
+    draw_grid(axes)
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
     add_legend(figure, handles)
@@ -181,7 +181,7 @@ def _name_along(figure: Figure, axes: Axes, names: Mapping[str, float]) -> None:
                 name, (at, 1), (0, 3 + 72 * NAME * line), xycoords=("data", "axes fraction"),
                 textcoords="offset points", fontsize=FONT, color=DARK, ha="center",
             )  # fmt: skip
-            box = extent(figure, text)
+            box = text_bounds(figure, text)
             if all(k != line or box.x0 > x1 + 6 or box.x1 < x0 - 6 for k, x0, x1 in taken):
                 taken.append((line, box.x0, box.x1))
                 break

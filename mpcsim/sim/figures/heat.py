@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, WHITE, tint
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
-from mpcsim.sim.figures.parts.scales import rounded, scale_of
+from mpcsim.sim.figures.parts.scales import format_rounded, scale_of
 from mpcsim.sim.figures.parts.style import FONT, LETTER
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def heat_map(
     if not known.size:
         raise UsageError("no numbers for a heat map")
     down, across = [list(map(_name, each)) for each in (cells.index, cells.columns)]
-    write = text or rounded
+    write = text or format_rounded
     said = {k: write(float(v)) for k, v in np.ndenumerate(numbers) if math.isfinite(v)}
     wide = max(0.42, 0.14 + LETTER * max(len(each) for each in (*said.values(), "")))
     left = 0.25 + LETTER * max(map(len, down))

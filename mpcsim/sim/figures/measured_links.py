@@ -58,7 +58,7 @@ def measured_links(fits: Sequence[Fit]) -> Chart:
             _densities(left, measured, simulated, fit.chosen.name)
             _quantiles(right, measured, simulated)
         else:
-            _known(left, fit, simulated)
+            _draw_known(left, fit, simulated)
             right.set_axis_off()
             right.text(0.5, 0.5, "no samples to compare with", ha="center", fontsize=FONT)
     return figure
@@ -110,7 +110,7 @@ def _quantiles(axes: Axes, measured: Times, simulated: Times) -> None:
     _label(axes, "fit (ms)", "measured (ms)")
 
 
-def _known(axes: Axes, fit: Fit, simulated: Times) -> None:
+def _draw_known(axes: Axes, fit: Fit, simulated: Times) -> None:
     share = (np.arange(len(simulated)) + 0.5) / len(simulated)
     axes.plot(simulated, share, color=BLACK, linewidth=1.2, label=fit.chosen.name)
     moments = fit.series.moments

@@ -21,7 +21,7 @@ from mpcsim.sim.figures.parts.canvas import (
     TALLEST,
     add_axes,
     add_title,
-    horizon,
+    end_of_time_axis,
     new_chart,
     party_colours,
     party_sites,
@@ -74,7 +74,7 @@ def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
     figure = new_chart(width, 1.6 + foot + tall + tail)
     top = add_title(figure, trace) + 0.48
     axes = add_axes(figure, 0.75, 1.15, top, foot)
-    end = horizon(trace)
+    end = end_of_time_axis(trace)
     axes.set_xlim(-0.22, max(1, len(order) - 1) + 0.22)
     tail_ms = end * 1.04 * tail / tall
     axes.set_ylim(end * 1.02 + tail_ms, -end * 0.02)

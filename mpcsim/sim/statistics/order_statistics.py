@@ -16,7 +16,7 @@ MOST_EXACT: Final = 100_000
 """Of more times than that, the binomial distribution is taken for a normal one."""
 
 
-def ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
+def enclosing_ranks(n: int, share: float, confidence: float) -> tuple[int, int]:
     """Ranks, from 1 on, of the times that enclose a percentile; 0 and n + 1: there is none.
 
     Args:

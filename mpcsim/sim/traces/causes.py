@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.traces.flight import RESOLUTION_MS, arrived
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS, has_arrived
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 
@@ -26,7 +26,7 @@ def sequential_delays(trace: RunRecord) -> int:
 
     incoming: dict[PartyId, list[MessageRecord]] = defaultdict(list)
     for message in trace.messages:
-        if arrived(trace, message):
+        if has_arrived(trace, message):
             incoming[message.receiver].append(message)
     for work in trace.work:
         needed = [of_party[work.party]]

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import cause_of, last_event, origin_of
-from mpcsim.sim.traces.flight import PARTS, RESOLUTION_MS, Segment, flight, label
 from mpcsim.sim.traces.frame import load_pandas
+from mpcsim.sim.traces.message_segments import (
+    PARTS,
+    RESOLUTION_MS,
+    Segment,
+    message_label,
+    message_segments,
+)
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, WorkRecord
 
 if TYPE_CHECKING:
@@ -156,14 +162,14 @@ def critical_path(trace: RunRecord) -> CriticalPath:
                 gap(cause.received_ms or 0.0, step.party, step.name, "contention")
             step = cause
         else:
-            backwards += reversed(flight(trace, step))
+            backwards += reversed(message_segments(trace, step))
             now = step.sent_ms
             by = origin_of(trace, step)
             if isinstance(by, MessageRecord):
                 until = by.received_ms or 0.0
             else:
                 until = 0.0 if by is None else by.end_ms
-            gap(until, step.sender, f"before {label(step)}", "idle")
+            gap(until, step.sender, f"before {message_label(step)}", "idle")
             step = by
     gap(0.0, None, "the run waited", "idle")
     return CriticalPath(trace.name, tuple(reversed(backwards)), trace.finished_ms)

@@ -7,7 +7,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.traces.flight import PARTS, flight, hop_parts
+from mpcsim.sim.traces.message_segments import PARTS, hop_parts, message_segments
 from mpcsim.sim.traces.records import RunRecord
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _frame_rows(trace: RunRecord) -> Iterator[dict[str, Any]]:
             "cause_number": message.work,
         }
         end = message.received_ms
-        segments = flight(trace, message)
+        segments = message_segments(trace, message)
         yield {
             **common,
             "event": "message",

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.ids import PartyId
-from mpcsim.sim.traces.flight import PARTS, arrived, extra_ms, hop_parts, label
+from mpcsim.sim.traces.message_segments import (
+    PARTS,
+    extra_ms,
+    has_arrived,
+    hop_parts,
+    message_label,
+)
 from mpcsim.sim.traces.records import FORMAT, MessageRecord, RunRecord
 
 
@@ -153,7 +159,7 @@ def _message_events(
     home: Mapping[PartyId, str],
     slot: _Slots,
 ) -> list[dict[str, Any]]:
-    name = label(message)
+    name = message_label(message)
     sender = {"pid": process[home[message.sender]], "tid": message.sender}
     receiver = {"pid": process[home[message.receiver]], "tid": message.receiver}
     sent = _us(message.sent_ms)
@@ -166,7 +172,7 @@ def _message_events(
     if message.fate == "dropped":
         drop = {"name": f"dropped {name}", "cat": "message", "ph": "i", "s": "t", "ts": sent}
         return [*found, {**drop, **sender, "args": args}]
-    there = arrived(trace, message) and message.received_ms is not None
+    there = has_arrived(trace, message) and message.received_ms is not None
     on_hops = message.hops[-1].transfer.arrived_ms if message.hops else message.sent_ms
     end = message.received_ms if message.received_ms is not None else on_hops
     found.append({"name": name, "ph": "b", "ts": sent, **common, "args": args})

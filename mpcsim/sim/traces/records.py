@@ -76,7 +76,7 @@ class MessageRecord:
     fate: str = "delivered"
     """``delivered``, ``dropped``, ``duplicate`` or ``lost`` (the receiver was down)."""
 
-    def landed(self, received_ms: float | None, hops: tuple[Hop, ...]) -> MessageRecord:
+    def with_arrival(self, received_ms: float | None, hops: tuple[Hop, ...]) -> MessageRecord:
         """The record of the same message, arrived (as ``replace`` would make it, only faster)."""
         return MessageRecord(
             self.number,

@@ -14,7 +14,7 @@ from typing import ClassVar
 from mpcsim.ids import PartyId
 from mpcsim.sim.rich_display import Table, document, milliseconds
 from mpcsim.sim.traces.causes import sequential_delays
-from mpcsim.sim.traces.flight import arrived
+from mpcsim.sim.traces.message_segments import has_arrived
 from mpcsim.sim.traces.records import MessageRecord, RunRecord, Scope, Verdict, WorkRecord
 from mpcsim.sim.traces.waits import party_waits
 
@@ -150,8 +150,8 @@ class Summary:
 
 def summary(trace: RunRecord) -> Summary:
     """The figures of a run."""
-    own = [m for m in trace.messages if not _copy(trace, m)]
-    there = [m for m in own if arrived(trace, m) and m.fate != "lost"]
+    own = [m for m in trace.messages if not _is_copy(trace, m)]
+    there = [m for m in own if has_arrived(trace, m) and m.fate != "lost"]
     return Summary(
         trace.name,
         trace.network,
@@ -165,12 +165,12 @@ def summary(trace: RunRecord) -> Summary:
         sum(m.size for m in own),
         len({m.round for m in own if m.round}),
         sequential_delays(trace),
-        tuple(_party(trace, own, ending.party) for ending in trace.endings),
-        tuple(_rounds(trace, own)),
+        tuple(_summarise_party(trace, own, ending.party) for ending in trace.endings),
+        tuple(_summarise_rounds(trace, own)),
     )
 
 
-def _copy(trace: RunRecord, message: MessageRecord) -> bool:
+def _is_copy(trace: RunRecord, message: MessageRecord) -> bool:
     """Whether a fault made the message, not a party.
 
     The fate of a copy that a crashed receiver lost is ``lost``, so look at its way, too: a copy
@@ -180,23 +180,29 @@ def _copy(trace: RunRecord, message: MessageRecord) -> bool:
         return True
     if message.fate != "lost" or not message.hops or not message.number:
         return False
-    return any(m.hops is message.hops or m.hops == message.hops for m in _before(trace, message))
+    return any(
+        m.hops is message.hops or m.hops == message.hops for m in _earlier_copies(trace, message)
+    )
 
 
-def _before(trace: RunRecord, message: MessageRecord) -> Iterator[MessageRecord]:
+def _earlier_copies(trace: RunRecord, message: MessageRecord) -> Iterator[MessageRecord]:
     flow = (message.sender, message.receiver, message.sent_ms)
     for m in trace.messages[: message.number]:
         if (m.sender, m.receiver, m.sent_ms) == flow:
             yield m
 
 
-def _party(trace: RunRecord, own: Iterable[MessageRecord], party: PartyId) -> PartySummary:
+def _summarise_party(
+    trace: RunRecord, own: Iterable[MessageRecord], party: PartyId
+) -> PartySummary:
     ending = next(e for e in trace.endings if e.party == party)
     work = [w for w in trace.work if w.party == party]
     end = ending.at_ms
     sent = [m for m in own if m.sender == party]
     got = [
-        m for m in trace.messages if m.receiver == party and arrived(trace, m) and m.fate != "lost"
+        m
+        for m in trace.messages
+        if m.receiver == party and has_arrived(trace, m) and m.fate != "lost"
     ]
     waits = party_waits(trace, party)
     waited_for: dict[PartyId, float] = {}
@@ -220,7 +226,7 @@ def _party(trace: RunRecord, own: Iterable[MessageRecord], party: PartyId) -> Pa
     )
 
 
-def _rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
+def _summarise_rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSummary]:
     works: dict[int, list[WorkRecord]] = defaultdict(list)
     sent: dict[int, list[MessageRecord]] = defaultdict(list)
     for work in trace.work:
@@ -232,7 +238,7 @@ def _rounds(trace: RunRecord, own: Iterable[MessageRecord]) -> Iterator[RoundSum
         done, out = works[number], sent[number]
         starts = [w.start_ms for w in done] + [m.sent_ms for m in out]
         ends = [w.end_ms for w in done] + [m.sent_ms for m in out]
-        ends += [m.received_ms for m in out if m.received_ms is not None and arrived(trace, m)]
+        ends += [m.received_ms for m in out if m.received_ms is not None and has_arrived(trace, m)]
         names = {w.name: None for w in done}
         yield RoundSummary(
             number,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.sim.traces.causes import root_of
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 

@@ -9,9 +9,9 @@ from statistics import median
 
 from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK
-from mpcsim.sim.figures.parts.canvas import horizon
+from mpcsim.sim.figures.parts.canvas import end_of_time_axis
 from mpcsim.sim.rich_display import size
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, RunRecord
 
 STUB = 0.2
@@ -60,7 +60,7 @@ def arrow_of(
     Args:
         tail_ms: room below the end, for messages sent just before it.
     """
-    end = horizon(trace)
+    end = end_of_time_axis(trace)
     if message.sent_ms > end:
         return None
     start, goal = place[message.sender], place[message.receiver]
@@ -87,7 +87,7 @@ def arrow_of(
     if message.received_ms is None and not lost:  # whatever is behind it, it is not there
         there = max(there, end + 2 * RESOLUTION_MS)
     points.append((goal, there))
-    cut = _cut(points, end)
+    cut = _clip_at_end(points, end)
     short = SHORT if message.sent_ms > (1 - LATE) * end else STUB / 2
     if len(cut) == 1 or (cut[-1] != points[len(cut) - 1] and abs(cut[-1][0] - start) < short):
         stop = (start + (STUB if goal > start else -STUB), end + 0.7 * tail_ms)
@@ -97,7 +97,7 @@ def arrow_of(
     return Arrow(message, tuple(cut), "cross" if lost else "head")
 
 
-def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
+def _clip_at_end(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
     """The part of an arrow that lies before the end."""
     kept = [points[0]]
     for (x0, t0), (x1, t1) in pairwise(points):
@@ -112,7 +112,7 @@ def _cut(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float,
 
 def _usual_flight(trace: RunRecord) -> float:
     took = [m.received_ms - m.sent_ms for m in trace.messages if m.received_ms is not None]
-    return median(took) if took else horizon(trace) / 10
+    return median(took) if took else end_of_time_axis(trace) / 10
 
 
 def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[Label]:
@@ -128,16 +128,16 @@ def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[L
         if arrow.end == "open":
             note += " (under way)"
         text = f"{m.kind} {size(m.size)}{note}"
-        _add(found, (m.sender, m.receiver, m.sent_ms, note), text, [arrow], colours)
+        _add_line(found, (m.sender, m.receiver, m.sent_ms, note), text, [arrow], colours)
     for together in stubs.values():
         m = together[0].message
         receivers = ", ".join(str(arrow.message.receiver) for arrow in together)
         text = f"{m.kind} {size(m.size)} to {receivers} (under way)"
-        _add(found, together[0].points, text, together, colours)
+        _add_line(found, together[0].points, text, together, colours)
     return list(found.values())
 
 
-def _add(
+def _add_line(
     found: dict[object, Label],
     key: object,
     text: str,

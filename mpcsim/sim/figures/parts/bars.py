@@ -10,9 +10,9 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from mpcsim.sim.colours import BLACK, DARK
-from mpcsim.sim.figures.parts.canvas import extent
+from mpcsim.sim.figures.parts.canvas import text_bounds
 from mpcsim.sim.figures.parts.style import FILLS, FONT, Fill
-from mpcsim.sim.traces.flight import Segment
+from mpcsim.sim.traces.message_segments import Segment
 
 
 def draw_bar(
@@ -60,7 +60,7 @@ def write_inside(
             zorder=8,
             gid="label",
         )
-        if extent(figure, made).width + 6 <= right - left:
+        if text_bounds(figure, made).width + 6 <= right - left:
             return True
         made.remove()
     return False

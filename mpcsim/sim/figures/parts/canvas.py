@@ -142,7 +142,7 @@ def add_title(figure: Figure, trace: RunRecord, what: str = "") -> float:
     return 0.35 + 0.17 * len(lines)
 
 
-def extent(figure: Figure, text: Text) -> Bbox:
+def text_bounds(figure: Figure, text: Text) -> Bbox:
     """The pixels that a text takes, with its box."""
     canvas = figure.canvas
     assert isinstance(canvas, FigureCanvasAgg)
@@ -172,6 +172,6 @@ def party_sites(trace: RunRecord) -> dict[PartyId, str]:
     return found
 
 
-def horizon(trace: RunRecord) -> float:
+def end_of_time_axis(trace: RunRecord) -> float:
     """Where the time axis ends; a run that took no time gets a millisecond."""
     return trace.finished_ms or 1.0

@@ -13,7 +13,7 @@ from matplotlib.transforms import Bbox
 
 from mpcsim.sim.colours import BLACK, WHITE
 from mpcsim.sim.figures.parts.arrows import Arrow, Label
-from mpcsim.sim.figures.parts.canvas import extent
+from mpcsim.sim.figures.parts.canvas import text_bounds
 from mpcsim.sim.figures.parts.style import FONT
 
 
@@ -57,7 +57,7 @@ def place_labels(
             gid="label",
             bbox={"boxstyle": "square,pad=0.15", "fc": WHITE, "ec": label.colour, "lw": 0.6},
         )
-        box = extent(figure, text)
+        box = text_bounds(figure, text)
         wide, high = box.width + 2, box.height + 2
         own = {id(arrow) for arrow in label.arrows}
         others = [s for key, found in strokes.items() if key not in own for s in found]

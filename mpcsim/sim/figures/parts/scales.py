@@ -54,23 +54,23 @@ def set_scale(axes: Axes, which: Literal["x", "y"], scale: Scale, smallest: floa
     else:
         axis.set_major_locator(MaxNLocator(8 if which == "x" else 6, steps=[1, 2, 2.5, 5, 10]))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """As short as it is exact: thousands apart from 10,000 on, no exponent."""
     if abs(value) >= 10_000:
         return f"{value:,.0f}"
     return f"{value:.6g}"
 
 
-def rounded(value: float) -> str:
+def format_rounded(value: float) -> str:
     """A result that nobody needs all digits of: one decimal below 100, none from there on, and none
     of a whole number."""
     return f"{value:,.1f}" if abs(value) < 99.95 and value % 1 else f"{value:,.0f}"
 
 
-def grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:
+def draw_grid(axes: Axes, which: Literal["x", "y", "both"] = "both") -> None:
     """Faint lines behind everything."""
     axes.grid(axis=which, color=LIGHT, linewidth=0.5)
     axes.set_axisbelow(True)

@@ -42,9 +42,9 @@ from mpcsim.sim.network.latency import (
     Pareto,
 )
 from mpcsim.sim.network.measured.series import Series, Summary
-from mpcsim.sim.network.presets import scattered
+from mpcsim.sim.network.presets import jittered_latency
 from mpcsim.sim.rich_display import Table, counted
-from mpcsim.sim.statistics.order_statistics import ranks
+from mpcsim.sim.statistics.order_statistics import enclosing_ranks
 from mpcsim.sim.streams import generator
 
 __all__ = ["DISTRIBUTIONS", "Candidate", "Fit", "Times", "fit"]
@@ -126,9 +126,9 @@ class Fit:
         rows = []
         if self.series.rtt_ms:
             times = np.array(self.series.rtt_ms)
-            rows.append(("measured", "", "", "", *_shown(moments.mean_ms, times)))
+            rows.append(("measured", "", "", "", *_format_statistics(moments.mean_ms, times)))
         else:
-            rows.append(("measured", "", "", "", _plain(moments.mean_ms), "", "", ""))
+            rows.append(("measured", "", "", "", _format_ms(moments.mean_ms), "", "", ""))
         for each in self.candidates:
             taken = " *" if each is self.chosen else ""
             simulated = each.round_trips(DRAWS)
@@ -137,8 +137,8 @@ class Fit:
                     each.name + taken,
                     str(each),
                     "" if each.ks is None else f"{each.ks:.3f}",
-                    "" if each.distance_ms is None else _plain(each.distance_ms),
-                    *_shown(each.round_trip_mean_ms, simulated),
+                    "" if each.distance_ms is None else _format_ms(each.distance_ms),
+                    *_format_statistics(each.round_trip_mean_ms, simulated),
                 )
             )
         return Table(head, rows, frozenset(head[2:]))
@@ -164,8 +164,8 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
     warnings = []
     times = np.array(series.rtt_ms)
     if len(times) > 1:
-        candidates = _compared(times, series.one_way)
-        neighbours, memory = _memory(times)
+        candidates = _compare_families(times, series.one_way)
+        neighbours, memory = _correlation_lag(times)
         if len(times) < FEW:
             warnings.append(f"only {counted(len(times), 'round trip')}: the tail is a guess")
     else:
@@ -177,7 +177,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
                 f"{len(series.runs)} runs follow each other: a block may begin in one and end in "
                 "the next"
             )
-        there, back = _divided(times, series.one_way)
+        there, back = _split_round_trips(times, series.one_way)
         chosen = _candidate("bursts", Bursts(there, blocks), times, back, series.one_way)
         candidates = (chosen, *candidates)
     elif distribution is not None:
@@ -191,7 +191,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
         chosen = named[0]
     else:
         families = [each for each in candidates if each.name in _FAMILIES] or [candidates[0]]
-        near = [each for each in families if each.ks is None or each.ks <= _poor(times)]
+        near = [each for each in families if each.ks is None or each.ks <= _poor_ks(times)]
         chosen = next((each for each in near if not each.tail), families[0])
         if chosen not in near or chosen.tail:
             nearest, chosen = chosen, next(e for e in candidates if e.name == "empirical")
@@ -205,7 +205,7 @@ def fit(series: Series, distribution: str | None = None, blocks: int | None = No
             )
     if chosen.tail:
         warnings.append(f"{chosen.name} has another tail: {'; '.join(chosen.tail)}")
-    if chosen.ks is not None and chosen.ks > _poor(times):
+    if chosen.ks is not None and chosen.ks > _poor_ks(times):
         warnings.append(
             f"{chosen.name} fits poorly: shares of round trips below a time are off by up to "
             f"{chosen.ks:.0%}"
@@ -257,7 +257,7 @@ DISTRIBUTIONS: Final = (*_FAMILIES, "empirical", "constant")
 """What can be asked for by name."""
 
 
-def _compared(times: Times, one_way: bool) -> tuple[Candidate, ...]:
+def _compare_families(times: Times, one_way: bool) -> tuple[Candidate, ...]:
     """All that these round trips allow, the nearest first."""
     mean, std, least = float(times.mean()), float(times.std()), float(times.min())
     made: list[tuple[str, Latency]] = [("constant", Constant(mean / 2))]
@@ -266,7 +266,7 @@ def _compared(times: Times, one_way: bool) -> tuple[Candidate, ...]:
             best = _search(family, times, mean, std, least, one_way)
             if best is not None:
                 made.append((name, best))
-    there, back = _divided(times, one_way)
+    there, back = _split_round_trips(times, one_way)
     compared = [_candidate("empirical", Empirical(there), times, back, one_way)]
     compared += [_candidate(name, latency, times, None, one_way) for name, latency in made]
     return tuple(sorted(compared, key=lambda each: each.distance_ms or 0.0))
@@ -280,14 +280,14 @@ def _candidate(
         name,
         one_way,
         back,
-        _ks(times, simulated),
-        _distance(times, simulated),
-        tuple(_tail(np.sort(times), simulated)) if name in _FAMILIES else (),
+        _ks_distance(times, simulated),
+        _wasserstein_distance(times, simulated),
+        tuple(_tail_differences(np.sort(times), simulated)) if name in _FAMILIES else (),
         doubled,
     )
 
 
-def _divided(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant | None]:
+def _split_round_trips(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant | None]:
     """Samples of the way there, and the way back: half of the least, or likewise."""
     if one_way:
         return tuple((times / 2).tolist()), None
@@ -295,7 +295,7 @@ def _divided(times: Times, one_way: bool) -> tuple[tuple[float, ...], Constant |
     return tuple((times - half).tolist()), Constant(half)
 
 
-def _poor(times: Times) -> float:
+def _poor_ks(times: Times) -> float:
     return max(POOR_KS, 1.36 / math.sqrt(len(times)))
 
 
@@ -323,7 +323,7 @@ def _search(
             latency = family(centre / 2, factors[1] * spread, floor / 2)
         except UsageError:
             return math.inf, None
-        return _apart(
+        return _quantile_distance(
             measured, Candidate("", latency, doubled=doubled).round_trips(SEARCH_DRAWS)
         ), latency
 
@@ -332,7 +332,7 @@ def _search(
     step = 0.4
     while step > 0.01:
         better = False
-        for near in _around(at, step):
+        for near in _neighbouring_parameters(at, step):
             far, latency = made(near)
             if far < WORTHWHILE * distance:
                 distance, best, at, better = far, latency, near, True
@@ -341,7 +341,9 @@ def _search(
     return best
 
 
-def _around(at: tuple[float, float, float], step: float) -> Iterator[tuple[float, float, float]]:
+def _neighbouring_parameters(
+    at: tuple[float, float, float], step: float
+) -> Iterator[tuple[float, float, float]]:
     for axis in range(3):
         # The floor's distance spans magnitudes; mean and standard deviation do not.
         factor = 1 + step * (4 if axis == 2 else 1)
@@ -356,7 +358,7 @@ def _without_samples(series: Series) -> tuple[Candidate, ...]:
     moments = series.moments
     if series.summary is None or moments.std_ms == 0 or moments.mean_ms <= moments.least_ms:
         return (
-            Candidate("log-normal", scattered(moments.mean_ms)),
+            Candidate("log-normal", jittered_latency(moments.mean_ms)),
             Candidate("constant", Constant(moments.mean_ms / 2)),
         )
     made = [Candidate("log-normal", _by_moments(_log_normal, moments))]
@@ -372,7 +374,7 @@ def _by_moments(family: Callable[[float, float, float], Latency], moments: Summa
 # ------------------------------------------------------------------ goodness
 
 
-def _ks(times: Times, simulated: Times) -> float:
+def _ks_distance(times: Times, simulated: Times) -> float:
     """Greatest difference of the distribution functions, at the measured times."""
     values, counts = np.unique(times, return_counts=True)
     upto = np.cumsum(counts) / len(times)
@@ -382,7 +384,7 @@ def _ks(times: Times, simulated: Times) -> float:
     return float(max(np.abs(upto - right).max(), np.abs(before - left).max()))
 
 
-def _tail(times: Times, simulated: Times) -> Iterator[str]:
+def _tail_differences(times: Times, simulated: Times) -> Iterator[str]:
     """Say what of the slowest round trips is off by more than a tenth, and not by chance.
 
     A percentile is, if it is outside of the order statistics that enclose the measured one; the
@@ -393,12 +395,12 @@ def _tail(times: Times, simulated: Times) -> Iterator[str]:
     """
     for percent in TAIL_AT:
         measured, ours = (float(np.percentile(each, percent)) for each in (times, simulated))
-        low, high = ranks(len(times), percent / 100, SURE)
+        low, high = enclosing_ranks(len(times), percent / 100, SURE)
         beyond = (low > 0 and ours < times[low - 1]) or (
             high <= len(times) and ours > times[high - 1]
         )
         if beyond and abs(ours / measured - 1) > TAIL_OFF:
-            yield f"p{percent:g} {_plain(ours)} ms instead of {_plain(measured)}"
+            yield f"p{percent:g} {_format_ms(ours)} ms instead of {_format_ms(measured)}"
     n = len(times) // 100
     if not n:
         return
@@ -406,19 +408,19 @@ def _tail(times: Times, simulated: Times) -> Iterator[str]:
     measured, ours = float(times[-n:].mean()), float(slowest.mean())
     error = math.sqrt((float(slowest.var()) + (ours - float(slowest[0])) ** 2) / n)
     if abs(measured - ours) > max(STANDARD_ERRORS * error, TAIL_OFF * measured):
-        yield f"{_plain(ours)} ms in the slowest percent instead of {_plain(measured)}"
+        yield f"{_format_ms(ours)} ms in the slowest percent instead of {_format_ms(measured)}"
 
 
-def _distance(times: Times, simulated: Times) -> float:
-    return _apart(np.quantile(times, QUANTILES), simulated)
+def _wasserstein_distance(times: Times, simulated: Times) -> float:
+    return _quantile_distance(np.quantile(times, QUANTILES), simulated)
 
 
-def _apart(quantiles: Times, simulated: Times) -> float:
+def _quantile_distance(quantiles: Times, simulated: Times) -> float:
     """Mean difference of quantiles; the simulated times are in ascending order, and many."""
     return float(np.abs(quantiles - simulated[(QUANTILES * len(simulated)).astype(int)]).mean())
 
 
-def _memory(times: Times) -> tuple[float, int]:
+def _correlation_lag(times: Times) -> tuple[float, int]:
     """Correlation of neighbours, and the lag from which on it is within its noise."""
     n = len(times)
     # Ranks: a single outlier would hide the rest.
@@ -454,9 +456,9 @@ def _check_blocks(series: Series, blocks: int) -> None:
         )
 
 
-def _shown(mean: float, times: Times) -> tuple[str, ...]:
-    return tuple(map(_plain, (mean, *np.percentile(times, (50, 95, 99)))))
+def _format_statistics(mean: float, times: Times) -> tuple[str, ...]:
+    return tuple(map(_format_ms, (mean, *np.percentile(times, (50, 95, 99)))))
 
 
-def _plain(ms: float) -> str:
+def _format_ms(ms: float) -> str:
     return f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"

@@ -32,17 +32,17 @@ _OTHERS: Final = (
 )
 
 
-def alike(text: str) -> str:
+def recognise_lookalike(text: str) -> str:
     """Return which program's output it is, of those that look like a format's; or nothing."""
-    return _named(text, _ALIKE)
+    return _match_program(text, _ALIKE)
 
 
-def other(text: str) -> str:
+def recognise_unsupported(text: str) -> str:
     """Return which program's output it is, where no format was recognised; or nothing."""
-    return _named(text, _OTHERS)
+    return _match_program(text, _OTHERS)
 
 
-def _named(text: str, known: Sequence[tuple[str, str, str]]) -> str:
+def _match_program(text: str, known: Sequence[tuple[str, str, str]]) -> str:
     head = text[:20_000]
     for form, name, remedy in known:
         if re.search(form, head, re.MULTILINE):

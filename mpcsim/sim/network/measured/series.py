@@ -17,7 +17,7 @@ from typing import Final
 from mpcsim.errors import UsageError
 from mpcsim.sim.rich_display import counted
 
-__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary", "in_lines"]
+__all__ = ["CLIENT_SITE", "GATEWAY_SITE", "Draft", "Probe", "Series", "Summary", "format_lines"]
 
 CLIENT_SITE: Final = "client"
 GATEWAY_SITE: Final = "gateway"
@@ -167,7 +167,7 @@ class Series:
             return self.segment_loss
         return 1 - math.sqrt(1 - self.round_trip_loss)
 
-    def between(self, a: str, b: str) -> Series:
+    def with_ends(self, a: str, b: str) -> Series:
         """The same, as between these sites."""
         return replace(self, a=a, b=b)
 
@@ -204,9 +204,9 @@ class Draft:
             UsageError: it is negative, not finite, or longer than a minute.
         """
         if not math.isfinite(ms) or ms < 0:
-            raise self.wrong(line, f"a round trip of {ms:g} ms cannot be")
+            raise self.error_at(line, f"a round trip of {ms:g} ms cannot be")
         if ms > LONGEST_MS:
-            raise self.wrong(
+            raise self.error_at(
                 line,
                 f"a round trip of {ms:g} ms is longer than a minute: is it in another unit (us, "
                 "ns)? Say so in the heading (rtt_us), or with --unit",
@@ -219,11 +219,11 @@ class Draft:
         self.rtt_ms.append(ms)
         self.lines.append(line)
 
-    def lose(self, line: int) -> None:
+    def add_loss(self, line: int) -> None:
         """A probe without an answer."""
         self.lost_in.append(line)
 
-    def wrong(self, line: int, what: str) -> UsageError:
+    def error_at(self, line: int, what: str) -> UsageError:
         """An error in a line, and what was understood before it."""
         so_far = counted(len(self.rtt_ms), "round trip")
         return UsageError(
@@ -239,13 +239,13 @@ class Draft:
         if not self.rtt_ms:
             raise UsageError(
                 f"{self.path}: read as {self.format}, but there is no round trip in it"
-                + (f", only 0 ms {in_lines(self.zeros)}" if self.zeros else "")
+                + (f", only 0 ms {format_lines(self.zeros)}" if self.zeros else "")
                 + (
                     f"; {counted(len(self.lost_in), 'probe')} without an answer"
                     * bool(self.lost_in)
                 )
             )
-        self._lost_syns()
+        self._reclassify_lost_syns()
         in_order = self._warn()
         answered = len(self.rtt_ms) + len(self.zeros)
         sent = max(self.sent, answered + (0 if self.sent else len(self.lost_in)))
@@ -266,7 +266,7 @@ class Draft:
         )
         return replace(made, **more)  # type: ignore[arg-type]
 
-    def _lost_syns(self) -> None:
+    def _reclassify_lost_syns(self) -> None:
         """Connections whose SYN was sent again took its timeout longer: losses, not round trips."""
         if self.probe is not Probe.HTTP or median(self.rtt_ms) > SYN_TIMEOUT_MS / 2:
             return
@@ -275,8 +275,8 @@ class Draft:
             lines = [self.lines[at] for at in again]
             self.warnings.append(
                 f"{counted(len(again), 'connection')} took more than a second to open "
-                f"({in_lines(lines)}): taken for a lost SYN that was sent again, not for a round "
-                "trip"
+                f"({format_lines(lines)}): taken for a lost SYN that was sent again, not for a "
+                "round trip"
             )
             self.lost_in += lines
             for at in reversed(again):
@@ -288,7 +288,7 @@ class Draft:
         if self.probe is Probe.ICMP:
             warn(ICMP_WARNING)
         if self.zeros:
-            warn(f"0 ms is no round trip ({in_lines(self.zeros)}): left out")
+            warn(f"0 ms is no round trip ({format_lines(self.zeros)}): left out")
         if not self.unit_known and max(self.rtt_ms) < 1:
             warn(
                 f"all round trips are below 1 ms (median {middle:g}) and no unit is said: taken "
@@ -306,7 +306,7 @@ class Draft:
         if far:
             warn(
                 f"{counted(len(far), 'round trip')} of more than {OUTLIER:g} times the median of "
-                f"{middle:.3g} ms ({in_lines(far)}): kept"
+                f"{middle:.3g} ms ({format_lines(far)}): kept"
             )
         return self._warn_of_times()
 
@@ -316,7 +316,7 @@ class Draft:
         back = [line for step, line in steps if step < 0]
         if back:
             self.warnings.append(
-                f"time goes backwards {in_lines(back)}: samples are kept in the file's order, "
+                f"time goes backwards {format_lines(back)}: samples are kept in the file's order, "
                 "which was not that of the measurement"
             )
         forward = [step for step, _ in steps if step > 0]
@@ -325,13 +325,13 @@ class Draft:
             gaps = [line for step, line in steps if step > 5 * usual]
             if gaps:
                 self.warnings.append(
-                    f"gaps in time before what stands {in_lines(gaps)}: usually {usual:.3g} s pass "
-                    "from one sample to the next; bursts do not reach across a gap"
+                    f"gaps in time before what stands {format_lines(gaps)}: usually {usual:.3g} s "
+                    "pass from one sample to the next; bursts do not reach across a gap"
                 )
         return not back
 
 
-def in_lines(lines: Iterable[int]) -> str:
+def format_lines(lines: Iterable[int]) -> str:
     """``in line 3``, ``in lines 3, 4 and 7 more``."""
     found = sorted(set(lines))
     shown = ", ".join(map(str, found[:LINES_SHOWN]))

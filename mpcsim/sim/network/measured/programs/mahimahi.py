@@ -20,7 +20,7 @@ FEWEST: Final = 6
 BITS: Final = 1500 * 8
 
 
-def recognises(text: str) -> bool:
+def can_read(text: str) -> bool:
     """Whether it is a trace, or a log of mm-link."""
     if text.startswith("# mahimahi mm-link"):
         return True
@@ -39,7 +39,7 @@ def read(text: str, path: str) -> list[Series]:
     """
     if text.startswith("#"):
         raise UsageError(f"{path}, line 1: a log of mahimahi's mm-link: it has no round trips")
-    if not recognises(text):
+    if not can_read(text):
         raise UsageError(f"{path}: no link trace of mahimahi: whole numbers that never fall")
     lines = text.split()
     mbit = len(lines) * BITS / max(int(lines[-1]), 1) / 1000

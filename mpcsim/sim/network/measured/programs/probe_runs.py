@@ -28,7 +28,7 @@ from mpcsim.sim.network.measured.series import (
     Probe,
     Series,
     Summary,
-    in_lines,
+    format_lines,
 )
 from mpcsim.sim.rich_display import counted
 
@@ -74,9 +74,9 @@ class Run:
         one's."""
         if not self.replies or any(each.seq is None for each in self.replies):
             return [self]
-        if self.received == len(_answers(self)):
+        if self.received == len(_first_answers(self)):
             return [self]
-        parts = [Run(self.host, self.line, part) for part in _divided(self.replies)]
+        parts = [Run(self.host, self.line, part) for part in _split_replies(self.replies)]
         last = parts[-1]
         last.sent, last.received = self.sent, self.received
         last.summary, last.summary_line = self.summary, self.summary_line
@@ -101,12 +101,12 @@ class ProbeRuns:
     rounding_ms: float = 0.05
     """Rounding of the program's own mean."""
 
-    def begin(self, host: str, line: int) -> Run:
+    def begin_run(self, host: str, line: int) -> Run:
         """Begin a run at its header."""
         self.runs.append(Run(host, line))
         return self.runs[-1]
 
-    def wrong(self, line: int, what: str) -> UsageError:
+    def error_at(self, line: int, what: str) -> UsageError:
         """Return an error in a line, and how much was understood before it."""
         before = sum(each.ms is not None for run in self.runs for each in run.replies)
         so_far = counted(before, "round trip")
@@ -125,13 +125,13 @@ class ProbeRuns:
         made, silent = [], []
         for host in hosts:
             own = [part for part in parts if part.host == host]
-            answered = any(_answers(part) or part.summary is not None for part in own)
+            answered = any(_first_answers(part) or part.summary is not None for part in own)
             if answered:
                 made.append(self._series_of(own, GATEWAY_SITE if len(hosts) == 1 else host))
             else:
                 silent.append(own)
         if not made:
-            raise self._nothing(parts)
+            raise self._no_round_trip(parts)
         for own in silent:
             made[0] = replace(
                 made[0],
@@ -139,15 +139,15 @@ class ProbeRuns:
             )
         return made
 
-    def _nothing(self, parts: Sequence[Run]) -> UsageError:
-        unanswered = sum(max(len(_lost(part)), part.sent or 0) for part in parts)
+    def _no_round_trip(self, parts: Sequence[Run]) -> UsageError:
+        unanswered = sum(max(len(_lost_probes(part)), part.sent or 0) for part in parts)
         what = f"; {counted(unanswered, 'probe')} without an answer" * bool(unanswered)
         return UsageError(
             f"{self.path}: read as {self.format}, but there is no round trip in it{what}"
         )
 
     def _series_of(self, parts: Sequence[Run], site: str) -> Series:
-        listed = [part for part in parts if _answers(part)]
+        listed = [part for part in parts if _first_answers(part)]
         if not listed:
             return self._from_statistics(
                 [part for part in parts if part.summary is not None or part.sent], site
@@ -163,7 +163,7 @@ class ProbeRuns:
                     "its round trips are left out"
                 )
                 continue
-            answers = _answers(part)
+            answers = _first_answers(part)
             before = len(draft.rtt_ms)
             for reply in answers:
                 draft.add(reply.ms or 0.0, reply.line, reply.at_s)
@@ -179,7 +179,7 @@ class ProbeRuns:
 
     def _counts(self, part: Run, answered: int, draft: Draft) -> tuple[int, int]:
         """Return how many probes were sent and how many got lost."""
-        lost = _lost(part)
+        lost = _lost_probes(part)
         if part.sent is None:
             if self.needs_statistics:
                 draft.warnings.append(
@@ -187,7 +187,7 @@ class ProbeRuns:
                     "whole"
                 )
             if lost:
-                draft.understood.append(_holes(lost))
+                draft.understood.append(_describe_losses(lost))
             return answered + len(lost), len(lost)
         received = answered if part.received is None else part.received
         if part.received is not None and part.received != answered:
@@ -197,7 +197,7 @@ class ProbeRuns:
                 "text: its count holds for what got lost"
             )
         elif lost:
-            draft.understood.append(_holes(lost))
+            draft.understood.append(_describe_losses(lost))
         numbered = sum(each.ms is not None for each in part.replies)
         if part.summary is not None and part.received == answered == numbered:
             self._compare(part, draft)
@@ -207,8 +207,8 @@ class ProbeRuns:
     def _compare(self, part: Run, draft: Draft) -> None:
         """Point out that the lines are not what the program's own mean is of."""
         own = part.summary
-        mean = fmean(each.ms or 0.0 for each in _answers(part))
-        whole = all((each.ms or 0.0).is_integer() for each in _answers(part))
+        mean = fmean(each.ms or 0.0 for each in _first_answers(part))
+        whole = all((each.ms or 0.0).is_integer() for each in _first_answers(part))
         rounding = max(self.rounding_ms, 1.0 if whole else 0.0)
         if own is not None and abs(own.mean_ms - mean) > MEANS_DIFFER * mean + rounding:
             draft.warnings.append(
@@ -225,7 +225,7 @@ class ProbeRuns:
                 continue
             fits = 0 <= own.least_ms <= own.mean_ms <= own.most_ms and own.most_ms > 0
             if not fits or own.std_ms < 0 or own.most_ms > LONGEST_MS:
-                raise self.wrong(
+                raise self.error_at(
                     part.summary_line,
                     f"minimum {own.least_ms:g}, mean {own.mean_ms:g} and maximum {own.most_ms:g} "
                     "ms do not fit each other",
@@ -267,7 +267,7 @@ class ProbeRuns:
         )
 
 
-def _answers(part: Run) -> list[Reply]:
+def _first_answers(part: Run) -> list[Reply]:
     """Return the first answer to each number."""
     seen: set[int] = set()
     found = []
@@ -280,7 +280,7 @@ def _answers(part: Run) -> list[Reply]:
     return found
 
 
-def _lost(part: Run) -> list[int]:
+def _lost_probes(part: Run) -> list[int]:
     """Return the line of every probe without an answer; 0: its number is only left out."""
     answered = {each.seq for each in part.replies if each.ms is not None}
     numbers = [seq for seq in answered if seq is not None]
@@ -294,13 +294,13 @@ def _lost(part: Run) -> list[int]:
     return [silent.get(seq, 0) for seq in sorted(holes | silent.keys())] + unnumbered
 
 
-def _holes(lost: Sequence[int]) -> str:
+def _describe_losses(lost: Sequence[int]) -> str:
     said = [line for line in lost if line]
-    where = f" ({in_lines(said)})" if said else ""
+    where = f" ({format_lines(said)})" if said else ""
     return f"{counted(len(lost), 'probe')} without an answer{where}: lost"
 
 
-class _Numbers:
+class _SequenceNumbers:
     """Sequence numbers of the run that is being read."""
 
     def __init__(self) -> None:
@@ -321,7 +321,7 @@ class _Numbers:
         (self.answered if is_answered else self.silent).add(seq)
         self.top = max(self.top, seq)
 
-    def begins_anew(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
+    def starts_new_run(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
         """Return whether this number is the first of another run."""
         if seq in self.answered:
             return seq < self.top or (is_answered and len(self.answered) == 1)
@@ -340,17 +340,17 @@ class _Numbers:
         return len(others) >= 2
 
 
-def _divided(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
+def _split_replies(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
     """Yield the replies of each run, with numbers that go on above 65535."""
     part: list[Reply] = []
-    numbers = _Numbers()
+    numbers = _SequenceNumbers()
     for at, each in enumerate(replies):
         is_answered = each.ms is not None
         seq = numbers.number(each.seq or 0)
         later = replies[at + 1 : at + 2 + max(numbers.top - seq, 0)]
-        if not each.is_duplicate and numbers.begins_anew(seq, is_answered, later):
+        if not each.is_duplicate and numbers.starts_new_run(seq, is_answered, later):
             yield part
-            part, numbers = [], _Numbers()
+            part, numbers = [], _SequenceNumbers()
             seq = each.seq or 0
         part.append(each._replace(seq=seq))
         numbers.add(seq, is_answered)

@@ -32,7 +32,7 @@ UNCLEAR: Final = 0.9
 """A median of ssl / connect from here to 1 fits neither."""
 
 
-class Connects(NamedTuple):
+class ConnectMeaning(NamedTuple):
     """Meaning of ``connect`` in a file, and how that is known."""
 
     ssl_inside: bool | None
@@ -40,7 +40,9 @@ class Connects(NamedTuple):
     why: str
 
 
-def meaning(creator: str, version: str, pairs: Sequence[tuple[float, float]]) -> Connects:
+def connect_meaning(
+    creator: str, version: str, pairs: Sequence[tuple[float, float]]
+) -> ConnectMeaning:
     """Return what ``connect`` means.
 
     Args:
@@ -49,27 +51,27 @@ def meaning(creator: str, version: str, pairs: Sequence[tuple[float, float]]) ->
     name = creator.lower()
     writer = f"{creator} {version}".strip() or "an unnamed program"
     if name.startswith(INSIDE):
-        return Connects(True, f"connect has ssl inside, as {writer} writes it")
+        return ConnectMeaning(True, f"connect has ssl inside, as {writer} writes it")
     if name.startswith(BESIDE):
         said = f"connect has ssl beside it, as {writer} writes it; looking up the name may be in it"
-        return Connects(False, said)
+        return ConnectMeaning(False, said)
     if not pairs:
-        return Connects(True, f"written by {writer}; no connection has an ssl phase")
+        return ConnectMeaning(True, f"written by {writer}; no connection has an ssl phase")
     share = median(ssl / connect for connect, ssl in pairs)
     if share >= 1:
-        return Connects(
+        return ConnectMeaning(
             False,
             f"connect has ssl beside it: ssl is {share:.2f} times as long, as {writer} writes it",
         )
     if TOO_SHORT <= share < UNCLEAR:
-        return Connects(
+        return ConnectMeaning(
             True,
             "connect has ssl inside, as HAR 1.2 says: beside it, a TLS handshake would take less "
             f"than a round trip (written by {writer})",
         )
     if name.startswith("firefox"):
-        return Connects(False, f"connect has ssl beside it, as {writer} writes it")
-    return Connects(
+        return ConnectMeaning(False, f"connect has ssl beside it, as {writer} writes it")
+    return ConnectMeaning(
         None,
         f"the median of ssl is {share:.2f} of connect: inside or beside it, a TLS handshake would "
         f"not take one or two round trips (written by {writer}, which is not known)",

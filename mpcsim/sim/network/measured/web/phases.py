@@ -41,7 +41,7 @@ class Phases:
         """
         draft, tls_round_trips = self.draft, None
         if not draft.rtt_ms and self.reused:
-            raise draft.wrong(
+            raise draft.error_at(
                 1,
                 f"{counted(self.reused, 'call')} over connections that were open before: only a "
                 "call that opens one shows a round trip",
@@ -56,15 +56,15 @@ class Phases:
             rtt = median(draft.rtt_ms)
             if self.tls_ms:
                 tls = median(self.tls_ms)
-                tls_round_trips = _tls(tls, rtt)
+                tls_round_trips = _tls_round_trips(tls, rtt)
                 version = f"TLS 1.{4 - tls_round_trips}" if tls_round_trips else "too short to tell"
                 draft.understood.append(
                     f"TLS handshake: median {tls:.3g} ms, {tls / rtt:.2f} round trips: {version}"
                 )
-            self._say_servers_time(rtt)
+            self._note_server_time(rtt)
         return draft.series(tls_round_trips=tls_round_trips)
 
-    def _say_servers_time(self, rtt: float) -> None:
+    def _note_server_time(self, rtt: float) -> None:
         if not self.first_byte_ms:
             return
         first = median(self.first_byte_ms)
@@ -81,7 +81,7 @@ class Phases:
             )
 
 
-def _tls(tls_ms: float, rtt_ms: float) -> int | None:
+def _tls_round_trips(tls_ms: float, rtt_ms: float) -> int | None:
     """Round trips of a handshake: its computing, a few milliseconds, must not matter."""
     if rtt_ms < CLEAR_RTT_MS:
         return None

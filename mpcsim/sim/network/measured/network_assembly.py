@@ -15,12 +15,12 @@ from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.measured.fit import Fit
-from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, scattered
+from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, jittered_latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.rich_display import counted
 
-__all__ = ["ROLES", "Assembled", "assemble", "places"]
+__all__ = ["ROLES", "AssembledNetwork", "assemble_network", "role_sites"]
 
 ROLES: Final = ("client", "gateway", "operator", "institution")
 HUB: Final = "gateway"
@@ -28,7 +28,7 @@ PLACEMENT: Final = {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "instit
 
 
 @dataclass(frozen=True)
-class Assembled:
+class AssembledNetwork:
     """A network, and what of it nobody has measured."""
 
     network: Network
@@ -41,12 +41,12 @@ class Assembled:
         first = self.fits[0].series
         lines = [f"Measured: {Path(source).name}, read as {first.format}.", f"Unit: {first.unit}."]
         for each in self.fits:
-            lines += about(each)
+            lines += describe_fit(each)
         lines += [f"Assumed: {text}." for text in self.assumptions]
         return "\n".join(lines)
 
 
-def about(fit: Fit) -> list[str]:
+def describe_fit(fit: Fit) -> list[str]:
     """What a fit is of, with everything that its reader and it have to say."""
     series = fit.series
     what = "one-way time" if series.one_way else "round trip"
@@ -58,7 +58,7 @@ def about(fit: Fit) -> list[str]:
     return lines
 
 
-def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
+def role_sites(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
     """At which measured site each role is.
 
     As asked; or at the site of that name; the operator and the institution, if neither, with the
@@ -95,24 +95,24 @@ HALF: Final = "each way takes half of a round trip"
 ALIKE: Final = "the way back takes what was measured one way"
 
 
-def assemble(
+def assemble_network(
     fits: Sequence[Fit],
     asked: Mapping[str, str] | None = None,
     *,
     mbit_per_s: float | None = None,
     name: str = "",
-) -> Assembled:
+) -> AssembledNetwork:
     """The network of these links.
 
     Args:
-        asked: at which site a role is (``places``).
+        asked: at which site a role is (``role_sites``).
         mbit_per_s: rate of the measured links, where the measurement has none.
 
     Raises:
-        UsageError: as ``places``; no link was measured between a role's site and the gateway's.
+        UsageError: as ``role_sites``; no link was measured between a role's site and the gateway's.
     """
     by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
-    at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
+    at = role_sites([(fit.series.a, fit.series.b) for fit in fits], asked or {})
     needed = any(None in (fit.series.mbit_per_s, fit.series.back_mbit_per_s) for fit in fits)
     if mbit_per_s is not None and not needed:
         raise UsageError(f"mbit_per_s is {mbit_per_s}: the measurement has the rate of both ways")
@@ -150,7 +150,7 @@ def assemble(
     network = Network(
         {role: Site(role) for role in ROLES}, tuple(links), PLACEMENT, connection, name
     )
-    return Assembled(network, tuple(used.values()), tuple(assumed))
+    return AssembledNetwork(network, tuple(used.values()), tuple(assumed))
 
 
 def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
@@ -176,4 +176,4 @@ def _division(role: str, link: Link, back: Latency) -> str:
 
 
 def _within_region() -> Latency:
-    return scattered(INTRA_REGION_ROUND_TRIP_MS)
+    return jittered_latency(INTRA_REGION_ROUND_TRIP_MS)

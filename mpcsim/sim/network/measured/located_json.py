@@ -8,10 +8,10 @@ from typing import Any
 
 from mpcsim.errors import UsageError
 
-__all__ = ["Entry", "Node", "parse", "parse_all"]
+__all__ = ["JsonValue", "LocatedObject", "parse", "parse_all"]
 
 
-class Entry(dict[str, Any]):
+class LocatedObject(dict[str, Any]):
     """An object of a JSON text."""
 
     line: int = 0
@@ -20,9 +20,9 @@ class Entry(dict[str, Any]):
     """All values of a member that stands there several times; the last one counts otherwise."""
 
 
-def _entry(pairs: list[tuple[str, Any]]) -> Entry:
+def _located_object(pairs: list[tuple[str, Any]]) -> LocatedObject:
     """Return the object of these members."""
-    entry = Entry(pairs)
+    entry = LocatedObject(pairs)
     entry.doubled = {}
     if len(entry) < len(pairs):
         for name in entry:
@@ -36,11 +36,11 @@ class _Decoder(json.JSONDecoder):
     """The standard one, with its scanner in Python, which asks this for every object."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=_entry)
+        super().__init__(object_pairs_hook=_located_object)
         plain = decoder.JSONObject  # type: ignore[attr-defined]
         line, counted_to = 1, 0
 
-        def located(text_and_place: tuple[str, int], *more: Any) -> tuple[Entry, int]:
+        def located(text_and_place: tuple[str, int], *more: Any) -> tuple[LocatedObject, int]:
             nonlocal line, counted_to
             text, place = text_and_place
             line += text.count("\n", counted_to, place)
@@ -54,7 +54,7 @@ class _Decoder(json.JSONDecoder):
         self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
 
 
-class Node:
+class JsonValue:
     """A value of a JSON text with its path: asks for what it should have, and says what is wrong.
 
     Every question raises ``UsageError`` with file, line and path if the answer is not there or of
@@ -65,39 +65,39 @@ class Node:
         self.value = value
         self.file = file
         self.path = path
-        self.line = value.line if isinstance(value, Entry) else line
+        self.line = value.line if isinstance(value, LocatedObject) else line
 
-    def __getitem__(self, key: str) -> Node:
+    def __getitem__(self, key: str) -> JsonValue:
         found = self.get(key)
         if found is None:
-            raise self.wrong(f"{key!r} is missing")
+            raise self.error_at(f"{key!r} is missing")
         return found
 
-    def get(self, key: str) -> Node | None:
+    def get(self, key: str) -> JsonValue | None:
         """What is under the key; None: nothing is."""
         if not isinstance(self.value, dict):
-            raise self.wrong("is not an object")
+            raise self.error_at("is not an object")
         if self.value.get(key) is None:
             return None
         inner = f"{self.path}.{key}" if self.path else key
-        return Node(self.value[key], self.file, inner, self.line)
+        return JsonValue(self.value[key], self.file, inner, self.line)
 
-    def every(self, key: str) -> list[Node]:
+    def get_all(self, key: str) -> list[JsonValue]:
         """What is under the key: several values where the member is doubled."""
         found = self.get(key)
         if found is None:
             return []
-        doubled = self.value.doubled.get(key) if isinstance(self.value, Entry) else None
+        doubled = self.value.doubled.get(key) if isinstance(self.value, LocatedObject) else None
         if doubled is None:
             return [found]
-        return [Node(each, self.file, found.path, self.line) for each in doubled]
+        return [JsonValue(each, self.file, found.path, self.line) for each in doubled]
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[JsonValue]:
         """The elements of a list."""
         if not isinstance(self.value, list):
-            raise self.wrong("is not a list")
+            raise self.error_at("is not a list")
         return [
-            Node(each, self.file, f"{self.path}[{i}]", self.line)
+            JsonValue(each, self.file, f"{self.path}[{i}]", self.line)
             for i, each in enumerate(self.value)
         ]
 
@@ -109,33 +109,33 @@ class Node:
                 return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
-        raise self.wrong(f"is {value!r}, not a number")
+        raise self.error_at(f"is {value!r}, not a number")
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong(f"is {self.value!r}, not a text")
+            raise self.error_at(f"is {self.value!r}, not a text")
         return self.value
 
-    def wrong(self, what: str) -> UsageError:
+    def error_at(self, what: str) -> UsageError:
         """An error here."""
         return UsageError(f"{self.file}, line {self.line}: {self.path or 'the text'}: {what}")
 
 
-def parse(text: str, file: str) -> Node:
+def parse(text: str, file: str) -> JsonValue:
     """Return the whole text as one value.
 
     Raises:
         UsageError: it is not JSON: names the line.
     """
     try:
-        return Node(_Decoder().decode(text), file)
+        return JsonValue(_Decoder().decode(text), file)
     except json.JSONDecodeError as error:
         raise _not_json(error, text, file) from None
     except RecursionError:
         raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
 
 
-def parse_all(text: str, file: str) -> list[Node]:
+def parse_all(text: str, file: str) -> list[JsonValue]:
     """Return the values that stand one after the other, or in a list; at least one.
 
     Raises:
@@ -152,7 +152,9 @@ def parse_all(text: str, file: str) -> list[Node]:
             raise _not_json(error, text, file) from None
         except RecursionError:
             raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
-        found += Node(value, file).items() if isinstance(value, list) else [Node(value, file)]
+        found += (
+            JsonValue(value, file).items() if isinstance(value, list) else [JsonValue(value, file)]
+        )
     if not found:
         raise UsageError(f"{file}: there is no JSON in it")
     return found

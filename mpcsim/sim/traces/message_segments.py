@@ -40,7 +40,7 @@ def extra_ms(message: MessageRecord) -> float:
     return max(0.0, message.received_ms - message.hops[-1].transfer.arrived_ms)
 
 
-def arrived(trace: RunRecord, message: MessageRecord) -> bool:
+def has_arrived(trace: RunRecord, message: MessageRecord) -> bool:
     """Whether a message reached its receiver before the run was over."""
     return message.received_ms is not None and message.received_ms <= (
         trace.finished_ms + RESOLUTION_MS
@@ -82,14 +82,14 @@ class Segment:
         return self.end_ms - self.start_ms
 
 
-def label(message: MessageRecord) -> str:
+def message_label(message: MessageRecord) -> str:
     """``Commit 1 → 3``"""
     return f"{message.kind} {message.sender} → {message.receiver}"
 
 
-def flight(trace: RunRecord, message: MessageRecord) -> list[Segment]:
+def message_segments(trace: RunRecord, message: MessageRecord) -> list[Segment]:
     """A message's way from sending to receipt, or as far as it came."""
-    what, found, now = label(message), list[Segment](), message.sent_ms
+    what, found, now = message_label(message), list[Segment](), message.sent_ms
 
     def add(where: str, until: float, parts: Mapping[str, float]) -> None:
         nonlocal now

@@ -13,7 +13,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, WHITE, party_colour, tint
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.scales import draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, Style
 
 WIDTH: Final = 8.0
@@ -26,7 +26,7 @@ _DOT: Final[Style] = {
 }  # fmt: skip
 
 
-def ranked(
+def ranked_bars(
     values: Mapping[str, float],
     *,
     dots: Mapping[str, float] | None = None,
@@ -53,7 +53,7 @@ def ranked(
     if not values:
         raise UsageError("nothing to rank")
     order = sorted(values, key=lambda name: (-values[name], name))
-    behind = notes or {name: rounded(value) for name, value in values.items()}
+    behind = notes or {name: format_rounded(value) for name, value in values.items()}
     handles = []
     if dots is not None:
         bar = Patch(facecolor=tint(DARK, SHADE), edgecolor=DARK, lw=0.5, label=names[0])
@@ -72,7 +72,7 @@ def ranked(
     axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
     axes.set_ylim(len(order) - 0.5, -0.5)
     set_scale(axes, "x", "linear")
-    grid(axes, "x")
+    draw_grid(axes, "x")
     if low < 0:
         axes.axvline(0, color=DARK, lw=0.8, zorder=4)
     for row, name in enumerate(order):

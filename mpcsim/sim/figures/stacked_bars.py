@@ -11,7 +11,7 @@ from mpcsim.sim.colours import DARK, party_colour
 from mpcsim.sim.figures.parts.bars import draw_bar, legend_handles
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.scales import draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, fills_of
 
 WIDTH: Final = 8.5
@@ -21,7 +21,7 @@ LEAST: Final = 1e-3
 """Share of the longest bar below which a part cannot be seen, and has no place in the legend."""
 
 
-def splits(
+def stacked_bars(
     rows: Mapping[str, Mapping[str, float]],
     *,
     starts: Sequence[float] | None = None,
@@ -32,7 +32,7 @@ def splits(
     """A bar for each row, its parts side by side; behind it the sum.
 
     Causes of time are filled as in every figure (``FILLS``, by the names of
-    ``mpcsim.sim.traces.flight.PARTS``); parts with other names get fillings of their own.
+    ``mpcsim.sim.traces.message_segments.PARTS``); parts with other names get fillings of their own.
 
     >>> figure = splits({"cold": {"handshake": 200.0, "propagation": 100.0},
     ...                  "kept open": {"propagation": 100.0}})
@@ -56,7 +56,7 @@ def splits(
     each = row_height(len(rows), ROW, top + bottom, "bars")
     figure = new_chart(WIDTH, top + each * len(rows) + bottom)
     add_heading(figure, title)
-    totals = [rounded(sum(parts.values())) for parts in rows.values()]
+    totals = [format_rounded(sum(parts.values())) for parts in rows.values()]
     left = 0.2 + LETTER * max(map(len, rows))
     axes = add_axes(figure, left, 0.25 + LETTER * max(map(len, totals)), top, bottom)
     begin = list(starts) if starts is not None else [0.0] * len(rows)
@@ -77,7 +77,7 @@ def splits(
     axes.set_xlim(0, 1.02 * end)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     set_scale(axes, "x", "linear")
-    grid(axes, "x")
+    draw_grid(axes, "x")
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
