@@ -1,12 +1,14 @@
-"""The simulator: real protocol parties over modelled networks, in virtual or in real time.
+"""Discrete-event simulator of MPC sessions: real protocol parties over a modelled network.
 
-``simulation`` is the front door, and ``parties`` that of other protocols. ``scenario`` is what a
-simulation runs, as data; ``reruns`` runs a trace again; ``sweep`` walks a grid, and ``experiments``
-are what it may run there. Below them: ``network`` says how long messages take; ``run`` runs the
-parties, with their compute, faults and adversaries; ``traces`` is what comes out, ``figures`` its
-pictures, ``trace`` both as methods; ``replay`` repeats the timing of a run a million times,
-``compare`` puts such times beside each other. ``simulated_network`` puts networks and faults on the
-links of a running service.
+``simulation`` is the entry point; ``parties`` that for other protocols, ``scenario`` the input as a
+file. ``network`` models latency, loss and TCP; ``run`` executes the parties, with compute times,
+faults and adversaries, in virtual or real time; ``traces`` records and analyses a run, ``figures``
+draws it. ``replay`` repeats a run's timing a million times (Monte Carlo), ``experiments`` sweeps
+parameters and compares distributions. ``simulated_network`` puts a network on the links of a
+running service.
+
+Model: one session at a time, or several over the same links; computation takes declared, measured
+or no time. Left out: packet reordering, bandwidth that changes with time, cross traffic.
 """
 
 from mpcsim.sim.experiments.compare import compare

@@ -16,7 +16,7 @@ from mpcsim.sim.simulation import Simulation
 
 
 def main() -> None:
-    """Do everything once that is compiled."""
+    """Call every compiled function once, so that its machine code is cached."""
     network = Network.star()
     [first, *_] = network.links
     traffic = Traffic(network)

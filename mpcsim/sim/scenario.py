@@ -1,4 +1,4 @@
-"""Scenarios: a network, what goes wrong on it, and what is run there, in one value and one file.
+"""Scenarios: network, faults, policy and tasks of a simulation, as one value and one TOML file.
 
     run = ["generate", { task = "sign", signers = [1, 3] }]
     seed = 1
@@ -9,7 +9,7 @@
     access = "lte"
     loss = 0.01
 
-    [connection]                # of the network, however it is spelt
+    [connection]                # of the network, in whichever form it is written
     cold = true
 
     [[faults]]
@@ -31,11 +31,10 @@ five signers are
     latency = 20.0
 
 Keys are the fields of ``Scenario``, of the tasks (``mpcsim.sim.tasks``), faults and ``Policy``;
-what is left out is as there. ``compute`` is ``free``, ``measured``, or a table: ``[compute.frost]``
-with milliseconds by round. A ``message`` is text, or bytes in hexadecimal: ``0x...``. So a network
-file is a scenario, too: one that generates a key and signs. An error begins with the path of its
-entry.
-"""
+omitted keys have their defaults. ``compute`` is ``free``, ``measured``, or a table:
+``[compute.frost]`` with milliseconds by round. A ``message`` is text, or bytes in hexadecimal:
+``0x...``. A network file is a scenario, too: one that generates a key and signs. An error begins
+with the path of its entry."""
 
 from __future__ import annotations
 
@@ -66,16 +65,16 @@ _HEX: Final = "0x"
 
 @dataclass(frozen=True)
 class Policy:
-    """When to give up on a session, and how often to try again."""
+    """Policy of retries: deadline of a session, number of attempts, retransmission of messages."""
 
     timeout_ms: float = math.inf
-    """Of one session."""
+    """Deadline of one session."""
     attempts: int = 1
-    """Sessions at most. Another one follows only where a retry is safe: not after a valid or an
-    invalid result, and not where somebody is to be banned."""
+    """Most sessions. A further one follows only where a retry is safe: not after a valid or an
+    invalid result, and not where a party is to be banned."""
     resend_ms: float = math.inf
-    """How often a party that waits puts its messages out again, so that messages may be lost and
-    parties may crash; never by default. Needs a timeout."""
+    """Interval at which a waiting party sends all its messages again, so that messages may be lost
+    and parties may crash; never by default. Needs a timeout."""
 
     def __post_init__(self) -> None:
         if not self.timeout_ms > 0:
@@ -87,24 +86,25 @@ class Policy:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is run, where, and what goes wrong there; ``load(save(x)) == x``."""
+    """Input of a simulation: network, tasks, faults, policy; ``load(save(x)) == x``."""
 
     network: Network = field(default_factory=Network.star)
     run: tuple[Task, ...] = (Generate(), Sign())
-    """One after the other, with the same key."""
+    """Tasks, run one after the other with the same key."""
     faults: tuple[Fault, ...] = ()
     policy: Policy = Policy()
     compute: Compute = _FREE
-    """How long work takes in virtual time; none, so that runs repeat exactly anywhere."""
+    """Compute model in virtual time; by default computation takes no time, and runs repeat."""
     clock: Literal["virtual", "real"] = "virtual"
     seed: int = 0
-    """Of latencies, losses and random faults."""
+    """Seed of latencies, losses and random faults."""
     secrets_seed: str | None = None
-    """REPRODUCIBLE SECRETS for experiments; by default the operating system's randomness."""
+    """Seed of REPRODUCIBLE SECRETS for experiments; by default the operating system's
+    randomness."""
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
-        """The scenario in a TOML file; a network file is one, too.
+        """Read the scenario in a TOML file; a network file is one, too.
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
@@ -114,7 +114,7 @@ class Scenario:
 
     @classmethod
     def loads(cls, text: str, source: str = "scenario") -> Scenario:
-        """The scenario in a TOML text; as ``load``."""
+        """Parse the scenario in a TOML text, as ``load`` does."""
         return _located(toml.loads(text, source), source)
 
     def save(self, path: str | Path, note: str = "") -> None:
@@ -130,7 +130,7 @@ class Scenario:
         Path(path).write_text(self.dumps(note), encoding="utf-8")
 
     def dumps(self, note: str = "") -> str:
-        """The TOML text of its file; as ``save``."""
+        """Return the TOML text that ``save`` writes."""
         own = tables.encode(self, _written, leave_out=frozenset({"network"}), defaults=False)
         return toml.text(own | self.network.table(), note)
 
@@ -138,7 +138,8 @@ class Scenario:
         return self.dumps()
 
     def check_service(self, *, in_process: bool = True) -> None:
-        """Refuse what a running service cannot be: its keys are two of three, of its own holders.
+        """Refuse a scenario that a running service cannot have: its keys are 2 of 3, of its
+        holders.
 
         Args:
             in_process: whether its MPC nodes are in the gateway's process, which alone can have

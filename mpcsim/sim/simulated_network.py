@@ -1,13 +1,13 @@
-"""The simulator's networks and faults on the links of a running gateway.
+"""Simulated networks and faults on the links of a running service.
 
-Latency, bandwidth, loss and faults (``mpcsim.sim``) act in the time of the event loop, real or
-virtual. Over each link there is a pool of connections, as HTTP clients have it, the same for both
-directions: a request takes one that is idle, or waits for one, and its answer comes back over it. A
-message may come in pieces, each put on the connection when it comes.
+Model: that of ``mpcsim.sim.network``, in the time of the event loop, real or virtual. Each link has
+a pool of connections, as HTTP clients keep it, for both directions: a request takes an idle one, or
+waits for one, and its answer comes back over it. A message may come in pieces; each is sent when it
+comes.
 
 Where connections are cold, every session opens its own, as in ``mpcsim.sim.run.engine``: the first
-request over each pays the handshakes of TCP and TLS, what follows in the session does not. What a
-session is, its caller says (``begin_session``); all requests that nobody said it of are one.
+request over each pays the handshakes of TCP and TLS, later requests of the session do not. The
+caller marks a session's beginning (``begin_session``); all unmarked requests are one session.
 Without a network nothing takes time.
 """
 
@@ -41,41 +41,41 @@ _KINDS: Final = {
 
 
 MOST_PIECES: Final = 60
-"""Pieces of one message that are under way at a time (a connection has room for 64 messages)."""
+"""Most pieces of one message under way at a time (a connection has room for 64 messages)."""
 _NO_KEY: Final = TransferKey(CLIENT, CLIENT, 0, 0)
-"""Here draws come in the order of transfers, whatever they are of."""
+"""Key of all draws here: they are made in the order of the transfers."""
 
 
 class _Session:
-    """Whose connections are its own."""
+    """Session: the owner of cold connections."""
 
 
 _EVERYBODY: Final = _Session()
 _SESSION: Final[ContextVar[_Session]] = ContextVar("_SESSION", default=_EVERYBODY)
-"""The present one."""
+"""Session of the running task."""
 
 
 def begin_session() -> None:
-    """From now on, what this task and those it starts ask for is a session of its own."""
+    """Begin a session: further requests of this task, and of tasks it starts, belong to it."""
     _SESSION.set(_Session())
 
 
 class SimulatedNetwork:
-    """The network and the faults in force; may be changed while the gateway runs."""
+    """Network and faults on a service's links; can be changed while the service runs."""
 
     listener: Callable[[DeliveredMessage], None] | None = None
-    """Is told of every message on every link, once it is there."""
+    """Called with every message on every link, once it has arrived."""
 
     def __init__(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
-        """As ``change``."""
+        """Begin with these conditions; arguments as for ``change``."""
         self.change(network, faults, seed)
 
     def change(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
-        """Put another network and other faults in force, from now on.
+        """Replace network and faults, from now on.
 
         Args:
             network: sites and links, with a site between the client and the MPC nodes for the
@@ -98,10 +98,10 @@ class SimulatedNetwork:
         self._since: float | None = None
         self._handled: defaultdict[PartyId, int] = defaultdict(int)
         self._back_ms: dict[int, float] = {}
-        """When a node is back from a crash, by the crash's position."""
+        """Times at which crashed nodes are back, by the crash's position in ``crashes``."""
 
     def now_ms(self) -> float:
-        """Since these conditions came into force (were first asked)."""
+        """Return the milliseconds since these conditions were first used."""
         now = asyncio.get_running_loop().time() * 1000
         if self._since is None:
             self._since = now
@@ -109,32 +109,39 @@ class SimulatedNetwork:
 
     @property
     def instant(self) -> bool:
-        """Whether nothing takes time, for now."""
+        """Whether transfers take no time at present: there is no network."""
         return self.model is None
 
     @property
     def streams(self) -> bool:
-        """See ``Carrier``: as the network in force has it (``Connection.forwarding``)."""
+        """Whether messages are forwarded as they arrive (``Connection.forwarding``)."""
         return self.model is not None and self.model.connection.forwarding == "stream"
 
     @property
     def faulty(self) -> bool:
-        """See ``Carrier``."""
+        """Whether there are faults: messages may get lost or late."""
         return bool(self.faults)
 
     def exchange(self, asking: End, asked: End) -> Exchange:
-        """See ``Carrier``. What is under way when conditions change arrives by the old ones."""
+        """Return the exchange of a request and its answer between two ends.
+
+        Messages under way when conditions change arrive under the old ones.
+        """
         if self._links is None or (asking, asked) not in self._links.service_paths:
             return AtOnce()
         return _LinkExchange(self._links, asking, asked)
 
     def notify_listener(self, carried: DeliveredMessage) -> None:
-        """Tell the listener of a message."""
+        """Call the listener with an arrived message."""
         if self.listener is not None:
             self.listener(carried)
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
-        """What message faults and partitions leave of messages that travel together."""
+        """Apply message faults and partitions to messages that travel together.
+
+        Returns:
+            The encoded messages that arrive, copies included; after the longest delay of a fault.
+        """
         if not self.faults:
             return tuple(data for _, data in messages)
         now = self.now_ms()
@@ -154,7 +161,7 @@ class SimulatedNetwork:
         return tuple(kept)
 
     def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
-        """Whether a crash keeps an MPC node down at this moment."""
+        """Return whether a crash keeps an MPC node down now; its first time calls ``restart``."""
         for index, crash in enumerate(self.crashes):
             if crash.party != party or self._handled[party] < crash.after_messages:
                 continue
@@ -167,12 +174,12 @@ class SimulatedNetwork:
         return False
 
     def handled(self, party: PartyId) -> None:
-        """An MPC node has handled a request under these conditions."""
+        """Count a request that an MPC node has handled under these conditions."""
         self._handled[party] += 1
 
 
 class _Links:
-    """The links of one network, and what is under way on them."""
+    """Links of one network, and the messages under way on them."""
 
     def __init__(self, network: Network, draws: DrawSource, clock: SimulatedNetwork) -> None:
         self.service_paths = service_paths(network)
@@ -189,18 +196,18 @@ class _Links:
         self._sessions: WeakKeyDictionary[_Session, int] = WeakKeyDictionary()
 
     def now_ms(self) -> float:
-        """Since something was first asked of it."""
+        """Return the milliseconds since the first use."""
         now = asyncio.get_running_loop().time() * 1000
         if self._began_ms is None:
             self._began_ms = now
         return now - self._began_ms
 
     def pair(self) -> int:
-        """A number for an exchange."""
+        """Return a new number for an exchange."""
         return next(self._pairs)
 
     def session(self) -> int:
-        """The number of the present session; only cold connections have owners."""
+        """Return the present session's number; 0 for all where connections are kept."""
         session = _SESSION.get()
         if not self.cold or session is _EVERYBODY:
             return 0
@@ -211,7 +218,7 @@ class _Links:
         return number
 
     def draw(self, path: ServicePath) -> Draws:
-        """What a message meets."""
+        """Draw latencies and loss key of a message."""
         return self._draws(_NO_KEY, path.direction)
 
     def put(
@@ -223,10 +230,10 @@ class _Links:
         session: int,
         on_arrival: Callable[[Arrival], None],
     ) -> None:
-        """Put a message, or a piece of one, on the connection of its exchange.
+        """Send a message, or a piece of one, on the connection of its exchange.
 
         Args:
-            on_arrival: is called for every part that arrives.
+            on_arrival: called for every part that arrives.
         """
         number = self._live.send(
             path.direction,
@@ -241,7 +248,7 @@ class _Links:
         self._waiting[number] = on_arrival
 
     def release(self, pair: int) -> None:
-        """An exchange is over."""
+        """Release the connection of an exchange that is over."""
         with suppress(RuntimeError):  # the event loop is over, too
             self._live.release(pair, self.now_ms())
 
@@ -254,7 +261,7 @@ class _Links:
 
 
 class _LinkExchange:
-    """An exchange over a link."""
+    """Exchange of a request and its answer over a simulated link (``carrier.Exchange``)."""
 
     def __init__(self, links: _Links, asking: End, asked: End) -> None:
         self.links = links
@@ -265,33 +272,33 @@ class _LinkExchange:
         self._closed = False
 
     async def go(self, size: int) -> None:
-        """See ``Exchange``."""
+        """Wait while a request of this size travels."""
         await self._transmit_size(self._there, size)
 
     async def come(self, size: int) -> None:
-        """See ``Exchange``."""
+        """Wait while an answer of this size travels back."""
         await self._transmit_size(self._there[::-1], size)
 
     async def refuse(self, size: int) -> None:
-        """See ``Exchange``: here they do."""
+        """Do nothing: an answer that refuses takes its time like any other."""
 
     def going(self, pieces: Pieces) -> Pieces:
-        """See ``Exchange``."""
+        """Return the pieces of a request as they arrive at the other end."""
         return self._transmit(self._there, pieces)
 
     def coming(self, pieces: Pieces) -> Pieces:
-        """See ``Exchange``."""
+        """Return the pieces of an answer as they arrive back."""
         return self._transmit(self._there[::-1], pieces)
 
     def close(self) -> None:
-        """See ``Exchange``."""
+        """End the exchange; its connection is free once nothing is under way."""
         self._closed = True
         self._release_if_finished()
 
     def put(
         self, path: ServicePath, size: int, draws: Draws, on_arrival: Callable[[Arrival], None]
     ) -> None:
-        """Put a message, or a piece of one, on the connection; see ``_Links.put``."""
+        """Send a message, or a piece of one, on the connection; see ``_Links.put``."""
 
         def count_arrival(arrival: Arrival) -> None:
             on_arrival(arrival)
@@ -303,7 +310,7 @@ class _LinkExchange:
         self.links.put(path, size, draws, self.number, self._session, count_arrival)
 
     def _release_if_finished(self) -> None:
-        """What nobody waits for any more keeps the connection busy as long as it is under way."""
+        """Release the connection once the exchange is closed and nothing is under way on it."""
         if self._closed and not self._under_way:
             self.links.release(self.number)
 
@@ -331,11 +338,11 @@ class _LinkExchange:
 
 
 class _MessageBody:
-    """A message on its way over the connection of an exchange, in the pieces in which it comes."""
+    """Message under way over an exchange's connection, in the pieces in which it comes."""
 
     def __init__(self, exchange: _LinkExchange, ends: tuple[End, End]) -> None:
         self.arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
-        """What of it is at the other end, and from when on; None: no more comes."""
+        """Pieces at the other end, each with its time of arrival; None at the end."""
         self._exchange = exchange
         self._links = exchange.links
         self._ends = ends
@@ -350,7 +357,7 @@ class _MessageBody:
         self._given_ms = self._arrived_ms = 0.0
 
     async def send(self, pieces: Pieces) -> None:
-        """Put the pieces on the connection, and wait until they are at its other end."""
+        """Send the pieces, and wait until all have arrived at the other end."""
         try:
             try:
                 async with aclosing(pieces):
@@ -359,7 +366,7 @@ class _MessageBody:
                             self._put(piece)
                 if self._latencies is None:
                     self._put(b"")
-            except Exception:  # it breaks off, once what was sent before is there
+            except Exception:  # the error passes on once the earlier pieces have arrived
                 if self._under_way:
                     await self._all_there.wait()
                 raise
@@ -375,7 +382,7 @@ class _MessageBody:
             self.arriving.put_nowait(None)
 
     def _put(self, piece: bytes) -> None:
-        """Put a piece on the connection; while many are under way, with others that come."""
+        """Send a piece; while ``MOST_PIECES`` are under way, pieces are collected into one."""
         if self._under_way == MOST_PIECES:
             self._held += piece
             return

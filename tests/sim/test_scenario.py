@@ -158,7 +158,7 @@ def test_what_a_simulation_has_done_is_a_scenario() -> None:
     again = Simulation.of(sim.scenario or Scenario())
     assert sim.scenario is not None
     assert sim.scenario.run == (Generate("ed25519"), Sign(b"x", (1, 3)))
-    results = [again.do(task) for task in sim.scenario.run]
+    results = [again.run_task(task) for task in sim.scenario.run]
     assert results[1].trace.messages == stepping.trace.messages
     assert again.scenario == sim.scenario
     assert Simulation(shares=sim.shares).scenario is None

@@ -1,10 +1,10 @@
-"""Times beside each other: of replays, and of calls that were made again and again.
+"""Comparison of distributions of times: of replays, and of repeated calls.
 
     >>> at = {city: Network.preset(city, access="lte") for city in ("seoul", "tokyo", "frankfurt")}
     >>> found = compare({city: graph.replay(there, 1_000) for city, there in at.items()})
-    >>> table, curves, best_first = str(found), found.plot(), found.ranked()
+    >>> table, curves, best_first = str(found), found.plot(), found.ranked_bars()
 
-The first one is what the others are compared with. All times are milliseconds. Figures are loaded
+The first distribution is the reference. All times are milliseconds. Figures are loaded
 when they are asked for: matplotlib is optional.
 """
 
@@ -26,30 +26,32 @@ if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
 Times = CompletionTimes | CallTimes
-"""What can be compared; ``CompletionTimes`` are replays, whether their samples are kept or not."""
+"""Distributions that can be compared: replays, with samples or sketches, and repeated calls."""
 
 PERCENTS: Final = (50.0, 95.0, 99.0, 99.9)
 DIFFERENCES: Final = ("p50", "p99")
-"""What the table has the differences of; ``rows`` has all."""
+"""Measures whose differences are in the table; ``rows`` has all of them."""
 NONE: Final = "-"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Comparison:
-    """Several distributions of times by name; shows itself as a table."""
+    """Distributions of times by name, compared with the first of them; displays as a table."""
 
     runs: Mapping[str, Times]
-    """The first is what the others are compared with."""
+    """Distributions by name; the first is the reference."""
 
     @property
     def first(self) -> str:
         return next(iter(self.runs))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each name, as plain values: ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``,
-        ``p50_ms``, ``p95_ms``, ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same
-        (``mean``, ``p50`` and so on) minus those of the first. None: so far out is less than one of
-        the n.
+        """Return the measures of each distribution, one row a name, as plain values.
+
+        Returns:
+            Rows with ``name``, ``scope``, ``n``, ``failed``, ``mean_ms``, ``p50_ms``, ``p95_ms``,
+            ``p99_ms``, ``p99.9_ms``, and in ``difference_ms`` the same measures (``mean``, ``p50``
+            and so on) minus those of the first. None: fewer than one of the n times lies beyond.
         """
         found = {name: _measures(run) for name, run in self.runs.items()}
         base = found[self.first]
@@ -68,7 +70,7 @@ class Comparison:
         ]
 
     def table(self) -> Table:
-        """The same for people."""
+        """Return the rows as a table for display."""
         measures = ["mean", *(f"p{percent:g}" for percent in PERCENTS)]
         columns = ["", "n", *(f"{m} ms" for m in measures), *(f"{m} vs first" for m in DIFFERENCES)]
         scopes = len(self._scopes) > 1
@@ -86,7 +88,7 @@ class Comparison:
         return Table(columns, rows, frozenset(columns[1:]))
 
     def notes(self) -> list[str]:
-        """What one must know of the table."""
+        """Return the remarks under the table: scopes, failures, approximations."""
         notes = [f"scope {' and '.join(self._scopes)}; first: {self.first}"]
         if len(self._scopes) > 1:
             notes.append("times of different things: a REST call is more than a protocol")
@@ -104,13 +106,14 @@ class Comparison:
     # ------------------------------------------------------------------ figures
 
     def plot(self) -> Chart:
-        """A curve for each: the share that takes longer, on a logarithmic scale, with the
-        percentiles as dots; needs matplotlib.
+        """Plot a curve for each distribution: the share of times that are longer; needs matplotlib.
+
+        The share has a logarithmic scale; percentiles are dots.
 
         >>> figure = compare({"LTE": lte, "fibre": fibre}).plot()
 
         Raises:
-            UsageError: more than can be told apart, or a time of 0.
+            UsageError: too many curves to tell apart, or a time of 0.
         """
         from mpcsim.sim import figures
 
@@ -123,14 +126,15 @@ class Comparison:
         return figures.tail_plot({title: curves})
 
     def ranked_bars(self, percent: float = 50.0, beside: float = 99.0) -> Chart:
-        """What to change first: how much shorter than the first each of the others is, the best on
-        top; needs matplotlib.
+        """Plot how much shorter than the first each of the others is, the best on top.
 
-        >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked()
+        It shows what to change first; needs matplotlib.
+
+        >>> figure = compare({"as it is": lte, "on fibre": fibre}).ranked_bars()
 
         Args:
-            percent: the percentile that the bars are about.
-            beside: the one that the dots are about.
+            percent: percentile whose saving the bars show.
+            beside: percentile whose saving the dots show.
 
         Raises:
             UsageError: there is only one, or a percentile is not between 0 and 100.
@@ -159,13 +163,13 @@ class Comparison:
         )
 
     def stacked_bars(self) -> Chart:
-        """What the mean time of each is made of: a bar in parts; needs matplotlib, and replays that
-        were explained.
+        """Plot the parts of each mean time as a stacked bar; needs matplotlib and explained
+        replays.
 
         >>> network = Network.star(50, 50, 50)
-        >>> ways = {"kept open": network, "cold": network.with_connection(cold=True)}
-        >>> runs = {name: graph.replay(way, 100, explain=True) for name, way in ways.items()}
-        >>> figure = compare(runs).splits()
+        >>> over = {"kept open": network, "cold": network.with_connection(cold=True)}
+        >>> runs = {name: graph.replay(each, 100, explain=True) for name, each in over.items()}
+        >>> figure = compare(runs).stacked_bars()
 
         Raises:
             UsageError: one is no replay with an explanation.
@@ -175,7 +179,7 @@ class Comparison:
         rows = {}
         for name, run in self.runs.items():
             if not isinstance(run, CompletionTimes) or run.explanation is None:
-                raise UsageError(f"{name}: no replay with explain=True, so nobody knows its parts")
+                raise UsageError(f"{name}: not a replay with explain=True: the parts are unknown")
             rows[name] = run.explanation.split_ms
         return figures.stacked_bars(rows, x="mean time (ms)")
 
@@ -193,8 +197,7 @@ class Comparison:
 
 
 def compare(runs: Mapping[str, Times]) -> Comparison:
-    """Put replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) beside each
-    other, by name.
+    """Compare replays (``Replay``, ``Distribution``) and repeated calls (``CallTimes``) by name.
 
     >>> print(compare({"LTE": lte, "fibre": fibre}))  # doctest: +SKIP
                n  mean ms  p50 ms  p95 ms  p99 ms  p99.9 ms  p50 vs first  p99 vs first

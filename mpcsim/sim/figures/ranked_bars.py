@@ -38,7 +38,7 @@ def ranked_bars(
 ) -> Chart:
     """Bars from zero, the largest on top; what is below zero goes the other way.
 
-    >>> figure = ranked({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved (ms)")
+    >>> figure = ranked_bars({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved (ms)")
 
     Args:
         values: the lengths of the bars.

@@ -34,7 +34,7 @@ def stacked_bars(
     Causes of time are filled as in every figure (``FILLS``, by the names of
     ``mpcsim.sim.traces.message_segments.PARTS``); parts with other names get fillings of their own.
 
-    >>> figure = splits({"cold": {"handshake": 200.0, "propagation": 100.0},
+    >>> figure = stacked_bars({"cold": {"handshake": 200.0, "propagation": 100.0},
     ...                  "kept open": {"propagation": 100.0}})
 
     Args:

@@ -59,7 +59,7 @@ def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = 
 
     >>> runs = {loss: graph.replay(network.with_link("client", "gateway", loss=loss), 1_000)
     ...         for loss in (0.0, 0.01)}
-    >>> figure = tails({"a signature": {f"{loss:.0%} lost": run.finished_ms
+    >>> figure = tail_plot({"a signature": {f"{loss:.0%} lost": run.finished_ms
     ...                                 for loss, run in runs.items()}})
 
     Args:

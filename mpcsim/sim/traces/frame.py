@@ -1,4 +1,4 @@
-"""A trace as a data frame: one row per event. Times are milliseconds from the run's start."""
+"""Traces as data frames: one row per event. Times are milliseconds from the run's start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FRAME_COLUMNS: Final[Mapping[str, str]] = {
 
 
 def to_frame(trace: RunRecord) -> pd.DataFrame:
-    """The trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
+    """Return the trace as a tidy table: one row per event, columns as in ``FRAME_COLUMNS``.
 
     Rows are in order of their start; a message comes before its hops. Whole numbers are of the
     nullable type ``Int64``.

@@ -1,10 +1,9 @@
-"""Traces as JSON Lines: to keep and to load again.
+"""Traces as JSON Lines files: writing, and strict reading.
 
-A header with the format's name and version and the run's own fields, then one record per line,
-work first, then messages, then endings, each in order of its number. Times are written so that
-they read back as exactly the same floats. What the parties returned is not part of it: it may be
-secret; what their messages say is if it is asked for.
-"""
+A file has a header with the format's name, its version and the run's own fields, then one record
+per line: work, messages, endings, each in order of its number. Times read back as exactly the same
+floats. The parties' results are left out, because they may be secret; contents of messages are
+included on request."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from mpcsim.sim.traces.records import (
 VERSION: Final = 2
 MARK: Final = "SECRETS: what only the receivers of messages may see is in this file"
 _PARTS: Final = {"work": "work", "messages": "message", "endings": "ending"}
-"""Lists of records, and what each of them is called."""
+"""Lists of records, each with the name of its records."""
 FATES: Final = frozenset({"delivered", "dropped", "duplicate", "lost"})
 STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 
@@ -40,10 +39,10 @@ STATUSES: Final = frozenset({"done", "aborted", "waiting"})
 
 
 def to_jsonl(trace: RunRecord, *, contents: bool = False) -> str:
-    """The trace as JSON Lines.
+    """Return the trace as JSON Lines.
 
     Args:
-        contents: what the messages say, too: SECRETS, and marked as such.
+        contents: include the contents of messages: SECRETS, and marked as such.
 
     Raises:
         ValueError: a time is infinite or not a number.
@@ -60,7 +59,7 @@ def to_jsonl(trace: RunRecord, *, contents: bool = False) -> str:
 
 
 def to_json(trace: RunRecord, *, contents: bool = False) -> str:
-    """The same as one JSON object, with lists of ``work``, ``messages`` and ``endings``."""
+    """Return the trace as one JSON object, with lists ``work``, ``messages`` and ``endings``."""
     parts = {part: _records(trace, part, contents) for part in _PARTS}
     whole = _header(trace, contents) | parts
     return json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1)
@@ -136,7 +135,7 @@ def load(path: str | Path) -> RunRecord:
 
 
 def from_jsonl(text: str) -> RunRecord:
-    """The trace in a JSON Lines text.
+    """Parse the trace in a JSON Lines text.
 
     Raises:
         InvalidEncoding: as for ``load``.
@@ -201,7 +200,7 @@ def from_jsonl(text: str) -> RunRecord:
 
 
 class _Record:
-    """One JSON object, field by field; what is missing, extra or of another type is refused."""
+    """JSON object read field by field; missing, extra and ill-typed fields are refused."""
 
     def __init__(self, line: int, source: str | Mapping[str, Any], what: str) -> None:
         self.line = line
@@ -230,7 +229,7 @@ class _Record:
             raise self.wrong(f"{name} is missing") from None
 
     def take_field(self, name: str, kind: Any) -> Any:
-        """A field of exactly this type."""
+        """Remove and return a field of exactly this type."""
         value = self._pop_field(name)
         if type(value) is not kind:
             raise self.wrong(f"{name} is {_shorten(value)}: not {_KINDS[kind]}")
@@ -239,7 +238,7 @@ class _Record:
         return value
 
     def take_one_of(self, name: str, allowed: Iterable[str]) -> str:
-        """A text out of a few."""
+        """Remove and return a text field with one of the allowed values."""
         value: str = self.take_field(name, str)
         if value not in allowed:
             raise self.wrong(
@@ -248,7 +247,7 @@ class _Record:
         return value
 
     def take_time(self, name: str) -> float:
-        """A finite number of milliseconds; whole numbers are as good as floats."""
+        """Remove and return a finite number of milliseconds, integer or float."""
         value = self._pop_field(name)
         if type(value) not in (int, float):
             raise self.wrong(f"{name} is {_shorten(value)}: not a number")
@@ -261,7 +260,7 @@ class _Record:
         return number
 
     def take_optional(self, name: str, read: Callable[[str], Any]) -> Any:
-        """A field that may be null."""
+        """Remove and return a field that may be null."""
         if name in self.values and self.values[name] is None:
             return self.values.pop(name)
         return read(name)
@@ -384,7 +383,7 @@ def _hop(line: int, source: Any) -> Hop:
 
 
 def _no_text(source: Any) -> Any:
-    """What is there, unless it is a text that would be read as JSON."""
+    """Return the value, or None for a text, which ``_Record`` would parse as JSON."""
     return None if isinstance(source, str) else source
 
 
