@@ -117,10 +117,10 @@ from mpcsim.attacks.gallery.frost import cheating_signer, signer
 from mpcsim.attacks.model import Attack, aborted
 from mpcsim.attacks.stage import CHEATER, end_of, play
 from mpcsim.errors import InRound, Reason
-from mpcsim.sim import Adversary, on
+from mpcsim.sim import Adversary, alter_kind
 
 def doubled(build):
-    twice = on("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
+    twice = alter_kind("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
     play(honest := signer(build, 1), Adversary(cheating_signer(), twice))
     return end_of(honest)
 

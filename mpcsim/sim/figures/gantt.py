@@ -1,4 +1,4 @@
-"""The Gantt chart: what every party and every message did at every moment."""
+"""Gantt chart of a run: each party's computing and waiting, and each message's transit."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from mpcsim.sim.traces.records import MessageRecord, RunRecord
 from mpcsim.sim.traces.waits import party_waits
 
 WIDTH: Final = 9.5
-"""In inches."""
+"""Width of the figure in inches."""
 NAMED: Final = 0.165
-"""Height of a lane, in inches, from which on there is room for the names of the messages."""
+"""Least height of a lane, in inches, at which messages are named."""
 
 
 def gantt(trace: RunRecord) -> Figure:
-    """One lane per party with its computing and waiting, and under it the messages it sent.
+    """Draw a Gantt chart: one lane per party, and under it the messages that it sent.
 
-    A message's bar runs from sending to receipt and is split into where the time went, hop by
-    hop. Dropped and lost messages end in a cross. Bars have the colour of who computes or sends.
-    Where there are too many messages for a screen, their names are left out.
+    A party's lane shows computing and waiting. A message's bar runs from sending to receipt and is
+    split by part of time, hop by hop. Dropped and lost messages end in a cross. Bars have the
+    colour of the party that computes or sends. Names are left out if the messages are too many.
 
     >>> figure = gantt(simulation.sign().trace)
     """

@@ -1,4 +1,4 @@
-"""What is worth most: a bar for each of several things, the longest first."""
+"""Ranked bar chart: a bar for each name, the longest first."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ def ranked_bars(
     x: str = "time (ms)",
     title: str = "",
 ) -> Chart:
-    """Bars from zero, the largest on top; what is below zero goes the other way.
+    """Draw bars from zero, the largest on top; negative values extend to the left.
 
-    >>> figure = ranked_bars({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved (ms)")
+    >>> figure = ranked_bars({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved
+    (ms)")
 
     Args:
         values: the lengths of the bars.
-        dots: another value of the same things, as a dot.
-        names: of the values and of the dots.
-        notes: what stands behind the bars; the values by default.
-        parties: whose bars are whose.
+        dots: second value of each name, drawn as a dot.
+        names: legend names of the values and of the dots.
+        notes: text behind each bar; the value by default.
+        parties: party of each bar, which gives the colour.
 
     Raises:
         UsageError: nothing to rank, or more than fits on a screen.

@@ -1,4 +1,4 @@
-"""The sequence diagram: who sent what to whom, and when."""
+"""Sequence diagram of a run: lifelines, and messages as arrows on a time axis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mpcsim.sim.traces.records import RunRecord
 
 
 def sequence_diagram(trace: RunRecord, *, gateway: bool = False) -> Figure:
-    """Lifelines with the messages between them; time runs downward, to scale.
+    """Draw lifelines with the messages between them; time runs downward, to scale.
 
     Arrows have the colour of their sender and slope with the time the message took; each is
     labelled with the message's kind and size. Dropped and lost messages end in a cross; what
@@ -173,7 +173,7 @@ def _shade_rounds(figure: Figure, axes: Axes, trace: RunRecord, end: float) -> N
 
 
 def _spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions close to the wanted ones, in order and at least ``gap`` apart."""
+    """Return positions close to the wanted ones, in order and at least ``gap`` apart."""
     found: list[float] = []
     for position in wanted:
         found.append(max(position, found[-1] + gap if found else low))

@@ -1,4 +1,4 @@
-"""What several things are made of: a bar for each, in parts."""
+"""Stacked bar chart: a bar for each name, divided into parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDTH: Final = 8.5
 ROW: Final = 0.27
 """Sizes are in inches."""
 LEAST: Final = 1e-3
-"""Share of the longest bar below which a part cannot be seen, and has no place in the legend."""
+"""Share of the longest bar below which a part is invisible, and left out of the legend."""
 
 
 def stacked_bars(
@@ -29,18 +29,18 @@ def stacked_bars(
     x: str = "time (ms)",
     title: str = "",
 ) -> Chart:
-    """A bar for each row, its parts side by side; behind it the sum.
+    """Draw a bar for each row, its parts side by side, with the sum behind it.
 
-    Causes of time are filled as in every figure (``FILLS``, by the names of
-    ``mpcsim.sim.traces.message_segments.PARTS``); parts with other names get fillings of their own.
+    Parts of time have the fills of every figure (``FILLS``, by the names of
+    ``mpcsim.sim.traces.message_segments.PARTS``); parts with other names get neutral fills.
 
     >>> figure = stacked_bars({"cold": {"handshake": 200.0, "propagation": 100.0},
     ...                  "kept open": {"propagation": 100.0}})
 
     Args:
         rows: by name, the parts with their lengths, in order.
-        starts: where each bar begins, if not at zero.
-        parties: whose bar each is, if anybody's.
+        starts: start of each bar, if not zero.
+        parties: party of each bar, which gives the colour; None for none.
 
     Raises:
         UsageError: nothing to show, a part below zero, or more than fits on a screen.

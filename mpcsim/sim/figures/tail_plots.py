@@ -1,6 +1,6 @@
-"""How often something takes longer than so many milliseconds, and whether two distributions agree.
+"""Plots of distributions of times: complementary distribution functions, and quantile plots.
 
-Distributions are told apart by lightness and line; hue is the parties'.
+Distributions differ in lightness and dashes; hue is reserved for parties.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from mpcsim.sim.figures.parts.scales import WIDE, draw_grid, format_rounded, set
 from mpcsim.sim.figures.parts.style import FONT, LINES, MARKERS, Style
 
 WIDTH: Final = 9.0
-"""Of a figure; sizes are in inches."""
+"""Width of a figure with several axes; sizes are in inches."""
 ALONE: Final = 5.6
-"""Of a figure with one picture."""
+"""Width of a figure with one pair of axes."""
 BESIDE: Final = 3
-"""Pictures side by side, at most."""
+"""Most axes side by side."""
 LEFT: Final = 0.65
 RIGHT: Final = 0.1
 LEVELS: Final = 0.35
 """Room for the names of the percentiles, at the right end of a row."""
 LETTER: Final = 0.078
-"""Width of a letter of a title."""
+"""Average width of a letter of a title."""
 TAIL: Final = 1.9
 SQUARE: Final = 2.25
 BELOW: Final = 0.5
@@ -43,7 +43,7 @@ LOWEST: Final = 1e-3
 POINTS: Final = 400
 DOTS: Final = 60
 MARKED: Final = (0.5, 0.95, 0.99, 0.999)
-"""Percentiles that are dots."""
+"""Levels of the percentiles drawn as dots."""
 
 Times = NDArray[np.float64]
 
@@ -51,11 +51,11 @@ REFERENCE: Final[Style] = {"color": LIGHT, "linestyle": "-", "linewidth": 5.0}
 
 
 def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWEST) -> Chart:
-    """For each group a picture, and in it a curve for each distribution: the share of the times
-    that are longer. Its scale is logarithmic, so that what happens one time in a hundred has as
-    much room as the rest. Dots are at the percentiles 50, 95, 99 and 99.9, as far as the times are
-    many enough: a curve ends where less than one of its samples takes longer. The dots of a curve
-    that is alone say how many milliseconds they are.
+    """Draw axes for each group, with a curve for each distribution: the share of longer times.
+
+    The share's scale is logarithmic, which gives the slowest percent as much room as the rest. Dots
+    are at the percentiles 50, 95, 99 and 99.9, as far as the samples suffice: a curve ends where
+    fewer than one of its samples takes longer. The dots of a single curve have their times written.
 
     >>> runs = {loss: graph.replay(network.with_link("client", "gateway", loss=loss), 1_000)
     ...         for loss in (0.0, 0.01)}
@@ -65,7 +65,7 @@ def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = 
     Args:
         groups: by title and by label, times in milliseconds: samples, or quantiles at levels that
             are evenly spread.
-        lowest: share at which the pictures end.
+        lowest: least share on the axes.
 
     Raises:
         UsageError: nothing to show, too much, or something that is no positive time.
@@ -104,7 +104,7 @@ def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = 
 
 
 def _titles(groups: Iterable[str], width: float) -> tuple[dict[str, str], float]:
-    """Titles in lines that fit, and the height that they take."""
+    """Return the titles wrapped to a width, and their height."""
     letters = int((width - 0.2) / LETTER)
     lines = {title: wrap(title, letters) for title in groups}
     most = max((len(each) for each in lines.values()), default=0)
@@ -112,7 +112,7 @@ def _titles(groups: Iterable[str], width: float) -> tuple[dict[str, str], float]
 
 
 def _dots(axes: Axes, times: Times, lowest: float, style: Style, label: str, written: bool) -> None:
-    """The percentiles of a curve, with their times if they are to be written."""
+    """Draw the percentiles of a curve as dots, with their times if ``written``."""
     shares = [1 - level for level in MARKED if 1 - level >= _smallest_share(times, lowest)]
     at = _quantiles(times, 1 - np.array(shares))
     axes.plot(
@@ -145,8 +145,8 @@ def quantile_plot(
     Args:
         cases: by title and by label, pairs of times in milliseconds, the reference first: samples,
             or quantiles at levels that are evenly spread.
-        names: of the reference, and of what is compared with it.
-        lowest: share at which the pictures end.
+        names: legend names of the reference, and of the distribution compared with it.
+        lowest: least share on the axes.
 
     Raises:
         UsageError: nothing to show, too much, or something that is no positive time.
@@ -225,7 +225,7 @@ def _check(
 
 
 def _axis_limits(every: Iterable[Times], lowest: float) -> tuple[float, float]:
-    """What all time axes of a figure show."""
+    """Return the limits of all time axes of a figure."""
     low, high = math.inf, 0.0
     for times in every:
         low = min(low, float(times[0]))
@@ -235,12 +235,12 @@ def _axis_limits(every: Iterable[Times], lowest: float) -> tuple[float, float]:
 
 
 def _quantiles(times: Times, levels: Times) -> Times:
-    """Times themselves, not means of two: there are gaps."""
+    """Return quantiles that are samples, not means of two: there may be gaps."""
     return np.quantile(times, levels, method="inverted_cdf")
 
 
 def _smallest_share(times: Times, lowest: float) -> float:
-    """The smallest share that so many times can tell anything about."""
+    """Return the smallest share that the number of samples can resolve."""
     return max(lowest, 1 / len(times)) * (1 - 1e-9)
 
 

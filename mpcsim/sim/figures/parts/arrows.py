@@ -1,4 +1,4 @@
-"""What a sequence diagram shows of the messages: where each is drawn, and what is written at it."""
+"""Arrows and label texts of a sequence diagram's messages."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from mpcsim.sim.traces.records import MessageRecord, RunRecord
 STUB = 0.2
 """Length of a stub; neighbouring lifelines are 1 apart."""
 SHORT = 0.6
-"""Under this length, a label would hide an arrow that does not fall much..."""
+"""Length below which a label would hide an arrow that is nearly horizontal..."""
 LATE = 0.05
-"""... as of messages sent in this last part of a run."""
+"""... as are arrows of messages sent in this last share of a run."""
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """A message as it is drawn: points (lifeline, time), and how it ends."""
+    """Arrow of a message: points (lifeline, time), and the kind of its end."""
 
     message: MessageRecord
     points: tuple[tuple[float, float], ...]
     end: str
-    """``head``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or ``stub``
-    (sent just before the end)."""
+    """Kind of end: ``head``, ``cross`` (dropped or lost), ``open`` (still under way at the end) or
+    ``stub`` (sent just before the end)."""
 
 
 @dataclass
 class Label:
-    """What is written at a message's arrow, or at several that take the same way."""
+    """Label of an arrow, or of several arrows along the same line."""
 
     text: str
     arrows: list[Arrow] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Label:
 
 
 def forwarding_sites(trace: RunRecord, sites: Mapping[PartyId, str]) -> list[str]:
-    """Sites where messages pass through, by first appearance."""
+    """Return the sites that forward messages, by first appearance."""
     found = {hop.target: None for m in trace.messages for hop in m.hops[:-1]}
     return [site for site in found if site not in sites.values()]
 
@@ -55,7 +55,7 @@ def arrow_of(
     gateway: bool,
     tail_ms: float,
 ) -> Arrow | None:
-    """Where a message is drawn; None if it was sent after the end.
+    """Return a message's arrow; None if it was sent after the end.
 
     Args:
         tail_ms: room below the end, for messages sent just before it.
@@ -98,7 +98,7 @@ def arrow_of(
 
 
 def _clip_at_end(points: Sequence[tuple[float, float]], end: float) -> list[tuple[float, float]]:
-    """The part of an arrow that lies before the end."""
+    """Return the part of an arrow that lies before the end."""
     kept = [points[0]]
     for (x0, t0), (x1, t1) in pairwise(points):
         if t1 > end + RESOLUTION_MS:
@@ -116,7 +116,7 @@ def _usual_flight(trace: RunRecord) -> float:
 
 
 def labels_of(arrows: Iterable[Arrow], colours: Mapping[PartyId, str]) -> list[Label]:
-    """One label for messages sent together along the same way; stubs of a kind share one, too."""
+    """Return one label for messages sent together to the same receiver, or for stubs of a kind."""
     found: dict[object, Label] = {}
     stubs: dict[object, list[Arrow]] = {}
     for arrow in arrows:
@@ -144,7 +144,7 @@ def _add_line(
     arrows: list[Arrow],
     colours: Mapping[PartyId, str],
 ) -> None:
-    """Write one more line at what is drawn in one place."""
+    """Add a line to the label of a place."""
     if key in found:
         found[key].text += "\n" + text
     else:
