@@ -1,4 +1,4 @@
-"""JSON whose objects know in which line they begin, so that errors can say it."""
+"""JSON parser whose objects know the line in which they begin, for error messages."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["JsonValue", "LocatedObject", "parse", "parse_all"]
 
 
 class LocatedObject(dict[str, Any]):
-    """An object of a JSON text."""
+    """Object of a JSON text, with its line."""
 
     line: int = 0
-    """Where it begins, from 1."""
+    """Line in which it begins, from 1."""
     doubled: dict[str, list[Any]]
-    """All values of a member that stands there several times; the last one counts otherwise."""
+    """All values of each repeated member; as a dictionary, the object has the last one."""
 
 
 def _located_object(pairs: list[tuple[str, Any]]) -> LocatedObject:
-    """Return the object of these members."""
+    """Return the object with these members."""
     entry = LocatedObject(pairs)
     entry.doubled = {}
     if len(entry) < len(pairs):
@@ -33,7 +33,7 @@ def _located_object(pairs: list[tuple[str, Any]]) -> LocatedObject:
 
 
 class _Decoder(json.JSONDecoder):
-    """The standard one, with its scanner in Python, which asks this for every object."""
+    """Standard decoder with its scanner in Python, whose hook notes the line of every object."""
 
     def __init__(self) -> None:
         super().__init__(object_pairs_hook=_located_object)
@@ -55,11 +55,10 @@ class _Decoder(json.JSONDecoder):
 
 
 class JsonValue:
-    """A value of a JSON text with its path: asks for what it should have, and says what is wrong.
+    """Value of a JSON text with its path, for checked access.
 
-    Every question raises ``UsageError`` with file, line and path if the answer is not there or of
-    another kind.
-    """
+    Every access raises ``UsageError`` with file, line and path if the value is missing or of
+    another type."""
 
     def __init__(self, value: Any, file: str, path: str = "", line: int = 1) -> None:
         self.value = value
@@ -74,7 +73,7 @@ class JsonValue:
         return found
 
     def get(self, key: str) -> JsonValue | None:
-        """What is under the key; None: nothing is."""
+        """Return the value under the key; None if it is missing or null."""
         if not isinstance(self.value, dict):
             raise self.error_at("is not an object")
         if self.value.get(key) is None:
@@ -83,7 +82,7 @@ class JsonValue:
         return JsonValue(self.value[key], self.file, inner, self.line)
 
     def get_all(self, key: str) -> list[JsonValue]:
-        """What is under the key: several values where the member is doubled."""
+        """Return all values under the key: several where the member is repeated."""
         found = self.get(key)
         if found is None:
             return []
@@ -93,7 +92,7 @@ class JsonValue:
         return [JsonValue(each, self.file, found.path, self.line) for each in doubled]
 
     def items(self) -> list[JsonValue]:
-        """The elements of a list."""
+        """Return the elements of a list."""
         if not isinstance(self.value, list):
             raise self.error_at("is not a list")
         return [
@@ -102,7 +101,7 @@ class JsonValue:
         ]
 
     def number(self) -> float:
-        """A number; one in quotation marks will do: mtr has had both."""
+        """Return a number; also of a string, since versions of mtr differ."""
         value = self.value
         try:
             if not isinstance(value, bool):
@@ -117,12 +116,12 @@ class JsonValue:
         return self.value
 
     def error_at(self, what: str) -> UsageError:
-        """An error here."""
+        """Return an error about this value."""
         return UsageError(f"{self.file}, line {self.line}: {self.path or 'the text'}: {what}")
 
 
 def parse(text: str, file: str) -> JsonValue:
-    """Return the whole text as one value.
+    """Parse the whole text as one value.
 
     Raises:
         UsageError: it is not JSON: names the line.
@@ -136,7 +135,7 @@ def parse(text: str, file: str) -> JsonValue:
 
 
 def parse_all(text: str, file: str) -> list[JsonValue]:
-    """Return the values that stand one after the other, or in a list; at least one.
+    """Parse values that follow each other, or are in a list; at least one.
 
     Raises:
         UsageError: there is something else than JSON: names the line.

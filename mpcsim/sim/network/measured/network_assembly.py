@@ -1,7 +1,7 @@
-"""A network of measured links: the wallet's star around the gateway, each link with its fit.
+"""Networks of measured links: the wallet's star around the gateway, each link with its fit.
 
-Nodes of the caller, the operator and the institution talk to the gateway alone (as in
-``Network.preset``), so a network has three links. What was not measured is assumed, and said.
+The nodes of caller, operator and institution talk to the gateway alone (as in ``Network.preset``),
+so a network has three links. Values that were not measured are assumed, and listed as assumptions.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ PLACEMENT: Final = {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "instit
 
 @dataclass(frozen=True)
 class AssembledNetwork:
-    """A network, and what of it nobody has measured."""
+    """Network of measured links, with its assumptions about what was not measured."""
 
     network: Network
     fits: tuple[Fit, ...]
-    """Those that it uses."""
+    """Fits that the network uses."""
     assumptions: tuple[str, ...]
 
     def note(self, source: str) -> str:
-        """What the network file says at its top."""
+        """Return the comment at the top of the network file: source, fits, assumptions."""
         first = self.fits[0].series
         lines = [f"Measured: {Path(source).name}, read as {first.format}.", f"Unit: {first.unit}."]
         for each in self.fits:
@@ -47,7 +47,7 @@ class AssembledNetwork:
 
 
 def describe_fit(fit: Fit) -> list[str]:
-    """What a fit is of, with everything that its reader and it have to say."""
+    """Return lines about a fit: its measurement, and the remarks of reader and fit."""
     series = fit.series
     what = "one-way time" if series.one_way else "round trip"
     count = counted(number, what) if (number := series.moments.count) else f"{what}s"
@@ -59,10 +59,11 @@ def describe_fit(fit: Fit) -> list[str]:
 
 
 def role_sites(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
-    """At which measured site each role is.
+    """Return the measured site of each role.
 
-    As asked; or at the site of that name; the operator and the institution, if neither, with the
-    gateway. Of a single pair the client is at the first end and the gateway at the second.
+    A role is at the site asked for, or at the site of its name; operator and institution are
+    otherwise at the gateway's. Of a single pair the client is at the first end and the gateway at
+    the second.
 
     Raises:
         UsageError: no such site or role, or no way to tell where client and gateway are.
@@ -91,7 +92,7 @@ def role_sites(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> di
 
 
 HALF: Final = "each way takes half of a round trip"
-"""Where nothing says how round trips divide."""
+"""Assumption where the division of round trips is unknown."""
 ALIKE: Final = "the way back takes what was measured one way"
 
 
@@ -102,10 +103,10 @@ def assemble_network(
     mbit_per_s: float | None = None,
     name: str = "",
 ) -> AssembledNetwork:
-    """The network of these links.
+    """Return the network of these links.
 
     Args:
-        asked: at which site a role is (``role_sites``).
+        asked: sites of roles, as for ``role_sites``.
         mbit_per_s: rate of the measured links, where the measurement has none.
 
     Raises:
@@ -167,7 +168,7 @@ def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
 
 
 def _division(role: str, link: Link, back: Latency) -> str:
-    """Say how round trips were divided into ways, where not in halves."""
+    """Return the assumption about round trips that were not divided in halves."""
     there, again = link.latency.mean_ms, (link.back_latency or back).mean_ms
     return (
         f"{role} - gateway takes {there:.3g} ms there and {again:.3g} ms back on average: half of "

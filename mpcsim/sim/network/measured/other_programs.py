@@ -1,4 +1,4 @@
-"""Programs whose output has no reader here: named, so that nobody takes it for another's."""
+"""Programs whose output has no reader, named so that it is not read as another's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALIKE: Final = (
     (r"^(TCP connect to \S+:\d+:|Connecting to \S+:\d+.*: from \S+: )", "psping", _TCP),
     (r"^(Probing \S+:\d+/tcp|Ping tcp://)", "tcping", _TCP),
 )
-"""Programs with lines like a format's: pattern, name, what to run instead."""
+"""Programs with lines like those of a supported format: pattern, name, what to run instead."""
 _OTHERS: Final = (
     (r"^Starting Nping ", "nping", "run ping, or hping3 -S"),
     (r"^traceroute6? to ", "traceroute", "run mtr --json"),
@@ -33,12 +33,12 @@ _OTHERS: Final = (
 
 
 def recognise_lookalike(text: str) -> str:
-    """Return which program's output it is, of those that look like a format's; or nothing."""
+    """Return an error text if the output looks like a supported format and is another program's."""
     return _match_program(text, _ALIKE)
 
 
 def recognise_unsupported(text: str) -> str:
-    """Return which program's output it is, where no format was recognised; or nothing."""
+    """Return an error text if the output is of a known program without a reader."""
     return _match_program(text, _OTHERS)
 
 

@@ -1,4 +1,4 @@
-"""Reading a file of measurements: recognise its format, and hand it to that format's reader."""
+"""Reading of measurement files: recognition of the format, and the format's reader."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ FORMATS: Final[Mapping[str, _Format]] = {
 
 PAIRS_SHOWN: Final = 10
 SHOWN: Final = 60
-"""Letters of a line in an error."""
+"""Most letters of a line in an error."""
 REMEDY_SAID: Final = re.compile(r"curl -w|--mbit|rtt_ms|run |measure |write |leave |save ")
-"""Errors with such words say themselves what to do."""
+"""Words of an error that already says what to do."""
 _AS_PRINTED: Final = "Give the file as the program printed it, from its first line on"
 REMEDIES: Final[Mapping[str, str]] = {
     "har": "Or time the connections with curl -w '%{json}\\n'",
@@ -81,11 +81,11 @@ LARGEST_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Reading:
-    """Content of a file."""
+    """Content of a measurement file."""
 
     path: str
     format: str
-    """A name in ``FORMATS``."""
+    """Name of the format in ``FORMATS``."""
     series: tuple[Series, ...]
     """Series for each pair of sites; at least one."""
 
@@ -109,7 +109,7 @@ class Reading:
 
 
 def _describe_pairs(series: Sequence[Series]) -> str:
-    """Return which pairs there are, and how one is chosen."""
+    """Return a text of the file's pairs, and of the options that choose one."""
     named = [f"{each.a} - {each.b}{_run_count(each)}" for each in series[:PAIRS_SHOWN]]
     more = f" and {len(series) - PAIRS_SHOWN} more" if len(series) > PAIRS_SHOWN else ""
     one = next((each for each in series if each.a != each.b), series[0])
@@ -121,7 +121,7 @@ def _run_count(series: Series) -> str:
 
 
 def _describe_runs(series: Series) -> str:
-    """Return how many round trips each run has, and their mean."""
+    """Return a text of each run's number of round trips, and their mean."""
     said, at = [], 0
     for count in series.runs[:PAIRS_SHOWN]:
         times = series.rtt_ms[at : at + count]

@@ -1,4 +1,4 @@
-"""The text that ``fping`` prints, of one or several hosts.
+"""Reader of the text that ``fping`` prints, of one or several hosts.
 
 What it looks like::
 
@@ -39,15 +39,15 @@ _INTERVAL: Final = re.compile(r"\[\d\d:\d\d:\d\d\]\s*$")
 
 
 def can_read(text: str) -> bool:
-    """Whether it has lines as fping writes them."""
+    """Return whether the text has lines as fping writes them."""
     kinds = (_LINE, _STATISTICS, _ALIVE, _ALL)
     return any(kind.match(line) for line in text.splitlines() for kind in kinds)
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips to every host.
+    """Return the round trips to every host.
 
-    Where both are there, the answers one by one count, and not the list of all at the end.
+    Single answers take precedence over the list at the end.
 
     Raises:
         UsageError: a time that is none, no answer at all: names the line.
@@ -113,7 +113,7 @@ def read(text: str, path: str) -> list[Series]:
 def _note_counts(
     parts: list[Run], found: re.Match[str], runs: ProbeRuns, number: int, at: int | None = None
 ) -> None:
-    """Note the program's own count, of a run or (at the end of the list) of an interval."""
+    """Record the program's own count, of a run or (at the end of the list) of an interval."""
     if at is None:
         parts.append(Run(found["host"], number))
         at = -1

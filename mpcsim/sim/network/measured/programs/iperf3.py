@@ -1,4 +1,4 @@
-"""The report of ``iperf3 --json``: throughput, retransmissions, and the sender's round trips.
+"""Reader of the report of ``iperf3 --json``: throughput, retransmissions, sender's round trips.
 
 ``start.test_start`` has ``protocol``, ``reverse`` and, from 3.13 on, ``bidir``;
 ``intervals[].streams[]`` of the sender have ``rtt`` (microseconds: tcpi_rtt, TCP's smoothed round
@@ -10,7 +10,7 @@ the same names once more. ``--get-server-output`` puts the server's report in
 an event a line instead of one document (``iperf3_stream``). A file may hold several reports, and
 lines of text before the first.
 
-TCP's own round trips, under load: a queue that the test itself fills is in them.
+The round trips are TCP's own, under load: they include a queue that the test itself fills.
 
 Source: iperf 3.19 (``src/iperf_api.c``, ``src/iperf_tcp.c``); esnet/iperf issues 952, 1196, 1428.
 """
@@ -30,20 +30,20 @@ from mpcsim.sim.network.measured.programs import iperf3_stream
 from mpcsim.sim.network.measured.series import GATEWAY_SITE, Draft, Probe, Series
 
 MSS: Final = 1448
-"""Bytes of a segment, if the report does not say (``start.tcp_mss_default``)."""
+"""Bytes of a segment, if the report has no ``start.tcp_mss_default``."""
 
 
 @dataclass(frozen=True)
 class TestReport:
-    """Report of a test."""
+    """Report of one test."""
 
     node: JsonValue
     host: str
-    """The server."""
+    """Name of the server."""
     rtts: Sequence[tuple[float, int]]
-    """Milliseconds, and in which line."""
+    """Round trips in milliseconds, with their lines."""
     mbit_per_s: float | None
-    """Rate from the client; the other one is to it."""
+    """Rate from the client; ``back_mbit_per_s`` to it."""
     back_mbit_per_s: float | None
     retransmits: float
     segments: float
@@ -53,7 +53,7 @@ class TestReport:
 
 
 def can_read(text: str) -> bool:
-    """Whether it is an object with the keys of a report, or a stream of events."""
+    """Return whether the text is an object with the keys of a report, or a stream of events."""
     _, body = _split_preamble(text)
     document = '"intervals"' in body and '"start"' in body
     return body.startswith(("{", "[")) and (document or iperf3_stream.can_read(body))
@@ -67,10 +67,10 @@ def _split_preamble(text: str) -> tuple[str, str]:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The sender's round trips, one for each interval and stream.
+    """Return the sender's round trips, one for each interval and stream.
 
-    From the client to the server; with ``--reverse`` the server sends, and rate and loss are of the
-    way back.
+    The direction is from the client to the server; with ``--reverse`` the server sends, and rate
+    and loss are of the way back.
 
     Raises:
         UsageError: iperf3 reported an error, a test over UDP, no round trip in it, or a key that is

@@ -1,4 +1,4 @@
-"""``iperf3 --json-stream``: an event a line, put together to the document of ``--json``.
+"""Reader of ``iperf3 --json-stream``: one event a line, joined to the document of ``--json``.
 
     {"event": "start", "data": {...}}
     {"event": "interval", "data": {"streams": [...], "sum": {...}}}
@@ -20,12 +20,12 @@ from mpcsim.sim.network.measured.located_json import JsonValue, LocatedObject
 
 
 def can_read(text: str) -> bool:
-    """Whether it has an event that begins a test."""
+    """Return whether the text has an event that begins a test."""
     return re.search(r'"event"\s*:\s*"(start|error)"', text[:4000]) is not None
 
 
 def documents(found: Sequence[JsonValue]) -> list[JsonValue]:
-    """Return the reports of a file: documents as they are, events put together.
+    """Return the reports of a file: documents as they are, events joined.
 
     Raises:
         UsageError: an event without data, or before the test begins: names line and path.

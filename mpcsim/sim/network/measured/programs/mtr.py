@@ -1,4 +1,4 @@
-"""The report of ``mtr --json``: for each hop a summary, no samples.
+"""Reader of the report of ``mtr --json``: a summary for each hop, no samples.
 
 ``report.mtr`` has ``src`` and ``dst``; ``report.hubs`` the hops in order, each with ``host``,
 ``Loss%``, ``Snt`` and, in milliseconds, ``Last``, ``Avg``, ``Best``, ``Wrst`` and ``StDev`` (or
@@ -17,12 +17,12 @@ from mpcsim.sim.network.measured.series import Series
 
 
 def can_read(text: str) -> bool:
-    """Whether it is an object with the keys of a report."""
+    """Return whether the text is an object with the keys of a report."""
     return text.lstrip().startswith(("{", "[")) and '"hubs"' in text and '"report"' in text
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The summary of the last hop.
+    """Return the summary of the last hop.
 
     Raises:
         UsageError: a key is missing or no number, or the times contradict each other; nobody

@@ -1,4 +1,4 @@
-"""Hops of mtr's reports: whether the target was reached, and the summary of its round trips.
+"""Hops of mtr's reports: check that the target was reached, and the summary of its round trips.
 
 mtr ends its list with the target once that answers. While it does not, the list goes on: a hop
 without an answer (``???``) stands behind the last router that answered (``net_max`` in mtr 0.95,
@@ -25,14 +25,14 @@ from mpcsim.sim.network.measured.series import (
 from mpcsim.sim.rich_display import counted
 
 MOST_HOPS: Final = 30
-"""mtr's bound, if none is given (``--max-ttl``)."""
+"""Default of mtr's bound (``--max-ttl``)."""
 
 LineError = Callable[[int, str], UsageError]
-"""Makes the error of a line."""
+"""Function that makes the error of a line."""
 
 
 class Hop(NamedTuple):
-    """Line of a report. Times are milliseconds."""
+    """Hop in a report; times are milliseconds."""
 
     number: int
     host: str
@@ -47,10 +47,10 @@ class Hop(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """Run of mtr."""
+    """Report of one run of mtr."""
 
     target: str
-    """Host that was asked for; empty: the report does not say."""
+    """Host that was traced; empty if the report does not say."""
     hops: Sequence[Hop]
     line: int
 
@@ -60,7 +60,7 @@ class Report:
 
     @property
     def site(self) -> str:
-        """The target's name."""
+        """Name of the target."""
         return self.target or self.last.host
 
 

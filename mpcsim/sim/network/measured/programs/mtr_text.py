@@ -1,4 +1,4 @@
-"""Output of mtr other than JSON: ``--report``, ``--csv`` and ``--raw``.
+"""Readers of mtr's output other than JSON: ``--report``, ``--csv`` and ``--raw``.
 
 What it looks like::
 
@@ -43,24 +43,24 @@ TIMES: Final = ("Best", "Avg", "Wrst")
 
 
 def can_read_report(text: str) -> bool:
-    """Whether it has the headings of a report."""
+    """Return whether the text has the headings of a report."""
     return any(_HEAD.match(line) for line in text.splitlines())
 
 
 def can_read_csv(text: str) -> bool:
-    """Whether it has the headings of the CSV, or its lines."""
+    """Return whether the text has the headings of the CSV, or its lines."""
     return bool(_CSV.search(text) or re.search(r"^MTR\.\d[\w.]*[,;]\d+[,;]", text, re.MULTILINE))
 
 
 def can_read_raw(text: str) -> bool:
-    """Whether its first lines are probes, addresses and answers."""
+    """Return whether the first lines are probes, addresses and answers."""
     lines = [line for line in text.splitlines() if line.strip()][:20]
     kinds = {line[0] for line in lines}
     return bool(lines) and all(_RAW.match(line) for line in lines) and "h" in kinds
 
 
 def read_report(text: str, path: str) -> list[Series]:
-    """The summary of the last hop of every report.
+    """Return the summary of the last hop of every report.
 
     Raises:
         UsageError: the target was not reached, a column is missing, a number is none.
@@ -107,7 +107,7 @@ def _hop(number: int, host: str, cells: Mapping[str, str], line: int, error_at: 
 
 
 def read_csv(text: str, path: str) -> list[Series]:
-    """The summary of the last hop, for every target and start.
+    """Return the summary of the last hop, for every target and start.
 
     Raises:
         UsageError: no headings, the target was not reached, a number is none.
@@ -146,7 +146,7 @@ def read_csv(text: str, path: str) -> list[Series]:
 
 
 def read_raw(text: str, path: str) -> list[Series]:
-    """The answers of the target: the first hop with the address of the last one that answered.
+    """Return the target's answers: the first hop with the address of the last that answered.
 
     Raises:
         UsageError: the target was not reached: mtr goes on probing beyond the last that answered.

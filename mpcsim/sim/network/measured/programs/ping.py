@@ -1,5 +1,6 @@
-"""The text that ``ping`` prints on Unix: Linux (iputils, BusyBox), BSD, macOS and Solaris; with the
-times of ``-D``, and in any language.
+"""Reader of the text that ``ping`` prints on Unix, in any language.
+
+It knows Linux (iputils, BusyBox), BSD, macOS and Solaris, and the times of ``-D``.
 
 What it looks like::
 
@@ -49,7 +50,7 @@ _UNITS: Final = {"us": 1e-3, "µs": 1e-3, "usec": 1e-3, "s": 1e3, "sec": 1e3}
 
 
 def can_read(text: str) -> bool:
-    """Whether it begins as ping does, or has replies or statistics as ping shows them."""
+    """Return whether the text begins as ping's, or has replies or statistics as ping's."""
     lines = text.splitlines()
     return (
         any(_HEAD.match(line) for line in lines[:50])
@@ -63,7 +64,7 @@ def can_read(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips of the replies, or the statistics of a quiet ping.
+    """Return the round trips of the replies, or the statistics of a quiet ping.
 
     A probe is lost if nothing answers its number: ``icmp_seq`` that are left out count, and those
     of ping's own count at the end. Replies that come twice count once. Every header, and every

@@ -1,4 +1,4 @@
-"""Runs of a program that sends probes one after the other: which answers belong together.
+"""Division of a probing program's answers into runs, and a ``Series`` for each host.
 
 A file may hold several runs, and of several hosts: headers or sequence numbers begin anew. Every
 reader of such a program (ping, fping, hping3, tcpping) hands over what it finds, in the order of
@@ -46,7 +46,7 @@ class Reply(NamedTuple):
     seq: int | None
     """Number of the probe, if the program shows one."""
     ms: float | None
-    """None: the file says that nothing came."""
+    """Round trip; None: the file says that there was no answer."""
     line: int
     at_s: float | None = None
     is_duplicate: bool = False
@@ -55,7 +55,7 @@ class Reply(NamedTuple):
 
 @dataclass
 class Run:
-    """Run of the program to one host."""
+    """Run of a program to one host."""
 
     host: str
     line: int
@@ -70,8 +70,7 @@ class Run:
     warnings: list[str] = field(default_factory=list)
 
     def split(self) -> list[Run]:
-        """Return the runs that follow each other in it; the program's own count is the last
-        one's."""
+        """Return the runs that this one consists of; the program's count is the last one's."""
         if not self.replies or any(each.seq is None for each in self.replies):
             return [self]
         if self.received == len(_first_answers(self)):
@@ -97,7 +96,7 @@ class ProbeRuns:
     unit: str = "milliseconds, as the lines say"
     assumed: list[str] = field(default_factory=list)
     needs_statistics: str = ""
-    """Program whose statistics should end each run; empty: they need not."""
+    """Name of the program if its statistics should end each run; empty if not."""
     rounding_ms: float = 0.05
     """Rounding of the program's own mean."""
 
@@ -107,7 +106,7 @@ class ProbeRuns:
         return self.runs[-1]
 
     def error_at(self, line: int, what: str) -> UsageError:
-        """Return an error in a line, and how much was understood before it."""
+        """Return an error in a line, with the number of round trips before it."""
         before = sum(each.ms is not None for run in self.runs for each in run.replies)
         so_far = counted(before, "round trip")
         return UsageError(
@@ -115,7 +114,7 @@ class ProbeRuns:
         )
 
     def series(self) -> list[Series]:
-        """Return the round trips to every host that answered, those of its runs in their order.
+        """Return the round trips to every host that answered, run by run.
 
         Raises:
             UsageError: no host answered, a time cannot be.
@@ -205,7 +204,7 @@ class ProbeRuns:
         return sent, sent - received
 
     def _compare(self, part: Run, draft: Draft) -> None:
-        """Point out that the lines are not what the program's own mean is of."""
+        """Warn if the program's own mean differs from that of the lines."""
         own = part.summary
         mean = fmean(each.ms or 0.0 for each in _first_answers(part))
         whole = all((each.ms or 0.0).is_integer() for each in _first_answers(part))
@@ -217,7 +216,7 @@ class ProbeRuns:
             )
 
     def _from_statistics(self, parts: Sequence[Run], site: str) -> Series:
-        """Return the series of runs that print no single round trip."""
+        """Return the series of runs that list no single round trips."""
         found = []
         for part in parts:
             own = part.summary
@@ -281,7 +280,7 @@ def _first_answers(part: Run) -> list[Reply]:
 
 
 def _lost_probes(part: Run) -> list[int]:
-    """Return the line of every probe without an answer; 0: its number is only left out."""
+    """Return the line of every probe without an answer; 0 if its number is only missing."""
     answered = {each.seq for each in part.replies if each.ms is not None}
     numbers = [seq for seq in answered if seq is not None]
     silent = {
@@ -301,7 +300,7 @@ def _describe_losses(lost: Sequence[int]) -> str:
 
 
 class _SequenceNumbers:
-    """Sequence numbers of the run that is being read."""
+    """Sequence numbers of the run that is being read, continued above 65535."""
 
     def __init__(self) -> None:
         self.answered: set[int] = set()
@@ -310,19 +309,19 @@ class _SequenceNumbers:
         self.turn = 0
 
     def number(self, seq: int) -> int:
-        """Return the number as it goes on above 65535."""
+        """Return the number, continued above 65535."""
         behind = self.top - (seq + self.turn) > 0x8000
         if behind and self.top % 0x10000 > 0x10000 - NEAR and seq < NEAR:
             self.turn += 0x10000
         return seq + self.turn
 
     def add(self, seq: int, is_answered: bool) -> None:
-        """Note the number."""
+        """Record a number, and whether it was answered."""
         (self.answered if is_answered else self.silent).add(seq)
         self.top = max(self.top, seq)
 
     def starts_new_run(self, seq: int, is_answered: bool, later: Sequence[Reply]) -> bool:
-        """Return whether this number is the first of another run."""
+        """Return whether this number starts another run."""
         if seq in self.answered:
             return seq < self.top or (is_answered and len(self.answered) == 1)
         if seq >= self.top:
@@ -341,7 +340,7 @@ class _SequenceNumbers:
 
 
 def _split_replies(replies: Sequence[Reply]) -> Iterator[list[Reply]]:
-    """Yield the replies of each run, with numbers that go on above 65535."""
+    """Yield the replies of each run, with numbers continued above 65535."""
     part: list[Reply] = []
     numbers = _SequenceNumbers()
     for at, each in enumerate(replies):

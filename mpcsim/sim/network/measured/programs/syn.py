@@ -1,4 +1,4 @@
-"""The text of programs that time SYN and SYN-ACK: ``hping3 -S`` and ``tcpping``.
+"""Readers of programs that time SYN and SYN-ACK: ``hping3 -S`` and ``tcpping``.
 
 What they look like::
 
@@ -45,17 +45,17 @@ _TCPPING: Final = re.compile(
 
 
 def can_read_hping3(text: str) -> bool:
-    """Whether it begins with hping's line, or has its replies."""
+    """Return whether the text begins with hping3's line, or has its replies."""
     return bool(re.search(r"^HPING \S+ \(|^(DUP! )?len=\d+ ip=\S+ ", text, re.MULTILINE))
 
 
 def can_read_tcpping(text: str) -> bool:
-    """Whether it has tcpping's lines."""
+    """Return whether the text has tcpping's lines."""
     return bool(re.search(r"^seq\s+\d+: (tcp response from|no response)", text, re.MULTILINE))
 
 
 def read_hping3(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; what answers twice counts once. Every header begins a run.
+    """Return the round trips of the answers, duplicates once; every header begins a run.
 
     Raises:
         UsageError: a time that is none, or no answer at all: names the line.
@@ -97,8 +97,9 @@ def read_hping3(text: str, path: str) -> list[Series]:
 
 
 def read_tcpping(text: str, path: str) -> list[Series]:
-    """Round trips of the answers; ``no response`` is a loss. Numbers that come again are of another
-    run; lines of other hosts, too.
+    """Return the round trips of the answers; ``no response`` is a loss.
+
+    Repeated numbers, and lines of other hosts, belong to another run.
 
     Raises:
         UsageError: a line that is neither, or no answer at all: names the line.

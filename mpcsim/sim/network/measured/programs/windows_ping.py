@@ -1,4 +1,4 @@
-"""The text that ``ping`` prints on Windows, in any language.
+"""Reader of the text that ``ping`` prints on Windows, in any language.
 
 What it looks like; words are translated, so lines are known by their form::
 
@@ -45,11 +45,11 @@ _TIMES: Final = re.compile(
 )
 BELOW_ONE_MS: Final = 0.5
 UNITS: Final = ("", "m", "ms", "msec", "мс", "мсек", "毫秒", "ミリ秒", "밀리초")
-"""Milliseconds, as translations have them."""
+"""Words for milliseconds in ping's translations."""
 
 
 def can_read(text: str) -> bool:
-    """Whether it has replies of that form, or a header and three numbers that add up."""
+    """Return whether the text has such replies, or a header and three numbers that add up."""
     lines = text.splitlines()
     if any(line.startswith(("PING", "HPING", "---")) or "icmp_seq" in line for line in lines[:200]):
         return False
@@ -59,7 +59,7 @@ def can_read(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """The round trips of the replies; every header begins a run.
+    """Return the round trips of the replies; every header begins a run.
 
     Raises:
         UsageError: no reply at all, a time that cannot be: names the line.

@@ -1,4 +1,4 @@
-"""Columns of a table of round trips: which is which, by whole words of their headings.
+"""Layout of a table of round trips: the meaning of its columns, by words of their headings.
 
 - The ends: ``from`` and ``to``, ``source`` and ``target``, ``client`` and ``server`` ...; or one
   alone (``target``, ``host``, ``dst``).
@@ -6,7 +6,7 @@
   ``rtt_sin``, or ``time,fra,sin``); or ``min_ms``, ``avg_ms``, ``max_ms`` and maybe ``std_ms``.
 - When: ``time``, ``timestamp``, ``date``.
 
-What is none of this is left alone, and said.
+Other columns are ignored, and listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _QUALIFIERS: Final = {"name", "host", "hostname", "ip", "addr", "address", "regi
     *("city", "node", "zone", "country", "id", "location", "domain", "endpoint")
 }
 _WEAK: Final = _QUALIFIERS - {"id", "country", "zone"}
-"""Words of a heading that is an end only if no other is."""
+"""Words of a heading that names an end only if no other heading does."""
 _WHEN: Final = {"time", "times", "timestamp", "timestamps", "at", "when", "date", "datetime"} | {
     *("epoch", "starttime", "endtime", "start", "utc", "zeit", "datum", "zeitpunkt")
 }
@@ -49,7 +49,7 @@ _NO_TIME: Final = {"count", "loss", "lost", "id", "seq", "size", "bytes", "ttl",
     *("bps", "kbps", "bits", "lat", "lon", "latitude", "longitude", "memory", "score", "mss"),
 }
 _INDEX: Final = {"n", "nr", "no", "number", "id", "index", "seq", "sample", "run", "row", "count"}
-"""Columns that only number the rows."""
+"""Words of columns that only number the rows."""
 _OTHER_TIMES: Final[dict[str, str]] = {
     "starttransfer": "curl's time to the first byte, with the server's time in it",
     "ttfb": "the time to the first byte, with the server's time in it",
@@ -71,7 +71,7 @@ _OTHER_TIMES: Final[dict[str, str]] = {
     "redirect": "curl's time of redirections",
 }
 _PROTOCOLS: Final = {"tcp", "udp", "icmp", "http", "https", "tls", "quic", "v4", "v6"}
-"""Words that are no target's name."""
+"""Words that cannot be a target's name."""
 _LATENCY: Final = {"latency", "latencies", "delay", "delays"}
 
 
@@ -88,7 +88,7 @@ class Statistics(NamedTuple):
 
 @dataclass(frozen=True)
 class Layout:
-    """Columns of a table, and which is which."""
+    """Columns of a table, and their meanings."""
 
     columns: Sequence[Column]
     times: Sequence[int]
@@ -107,7 +107,7 @@ class Layout:
 
 
 def choose_columns(table: Table, path: str, column: str | None) -> Layout:
-    """Return which column is which.
+    """Determine the meaning of each column of a table.
 
     Args:
         column: heading of the round trips, where that is not clear.
@@ -127,7 +127,7 @@ def choose_columns(table: Table, path: str, column: str | None) -> Layout:
 
 
 class _ColumnChooser:
-    """Headings, and what stands under them."""
+    """Chooser of columns, by headings and the cells under them."""
 
     def __init__(self, table: Table, path: str) -> None:
         self.path = path
@@ -146,7 +146,7 @@ class _ColumnChooser:
         self.ends = self._ends()
 
     def layout(self, column: str | None) -> Layout:
-        """Return which column is which."""
+        """Return the meaning of each column."""
         statistics: Statistics | None = None
         targets: Sequence[str] = ()
         if column is not None:
@@ -197,7 +197,7 @@ class _ColumnChooser:
         return self._columns_by_target(others)
 
     def _columns_by_target(self, others: Sequence[int]) -> tuple[list[int], Sequence[str], None]:
-        """Return a column a target, if that is what they are."""
+        """Return one column a target, if the headings name targets."""
         values = [
             at
             for at in others
@@ -249,7 +249,7 @@ class _ColumnChooser:
         return set().union(*_STATISTICS.values(), _OTHER_STATISTICS)
 
     def _target(self, at: int) -> str:
-        """Return what is left of a heading without words for times and units."""
+        """Return the rest of a heading without words for times and units."""
         drop = ROUND_TRIP | _LATENCY | {"round", "trip", "trips", "time", "to"} | UNITS.keys()
         parts = re.split(r"[\s_()\[\]]+", self.columns[at].name)
         kept = [
@@ -260,7 +260,7 @@ class _ColumnChooser:
         return "_".join(kept)
 
     def _ends(self) -> tuple[int | None, int | None]:
-        """Return the columns of the ends, where there are any."""
+        """Return the columns of the two ends; None for an end without a column."""
         found: list[int | None] = []
         for known in (_FROM, _TO):
             named = [at for at, words in enumerate(self.words) if self._is_end(words, known)]
@@ -279,10 +279,10 @@ class _ColumnChooser:
         return len(words & known) == 1 and words - known <= _QUALIFIERS
 
     def _distinguishing_column(self, named: Sequence[int]) -> int | None:
-        """Return the first of them, if it tells apart what the others do.
+        """Return the first of the columns, if it distinguishes all rows that the others do.
 
         Raises:
-            UsageError: the others tell more apart: names them.
+            UsageError: the others distinguish more: names them.
         """
         if not named:
             return None

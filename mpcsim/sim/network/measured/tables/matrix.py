@@ -1,4 +1,4 @@
-"""A cloud provider's matrix of regions as CSV, Markdown or JSON: one number for each pair.
+"""Reader of a cloud provider's matrix of regions (CSV, Markdown, JSON): one number a pair.
 
 The first line names regions from its second cell on, each further line one in its first cell; cells
 are round trips, or times of one way if the first cell says so (``latency_ms``), in milliseconds
@@ -28,12 +28,12 @@ from mpcsim.sim.network.measured.tables.tables import Row
 FORMAT: Final = "matrix of regions"
 ONE_WAY: Final = ", one way"
 ASYMMETRY: Final = 0.25
-"""Directions that differ by a larger share of their mean are pointed out."""
+"""Relative difference of directions above which it is reported."""
 _EMPTY: Final = {"", "-", "*", "na", "n/a", "nan", "none"}
 
 
 class _Scale(NamedTuple):
-    """Scale of the numbers in the cells."""
+    """Unit and decimal mark of the numbers in the cells."""
 
     corner: Column
     unit: str | None
@@ -41,7 +41,7 @@ class _Scale(NamedTuple):
 
 
 def can_read(text: str) -> bool:
-    """Whether the names of the lines are those of the columns."""
+    """Return whether the names of the lines are those of the columns."""
     try:
         found = tables.parse(text).rows
     except UsageError:
@@ -54,7 +54,7 @@ def can_read(text: str) -> bool:
 
 
 def read(text: str, path: str, unit: str | None = None) -> list[Series]:
-    """The round trip of every pair that has one.
+    """Return the round trip of every pair that has one.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the corner says, or milliseconds.

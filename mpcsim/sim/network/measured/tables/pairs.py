@@ -1,5 +1,6 @@
-"""A table of round trips (CSV, Markdown, JSON), or of one-way times where headings say so: one a
-line, or one a column, of one or several pairs; or their minimum, mean and maximum.
+"""Reader of tables of round trips (CSV, Markdown, JSON), or of one-way times by their headings.
+
+A table has one time a line, or one a column, of one or several pairs; or minimum, mean and maximum.
 
 Headings say what a column is (``layout``); a unit is at their end, or behind each number, or else
 milliseconds. A file without headings has one column, of round trips.
@@ -34,11 +35,11 @@ from mpcsim.sim.rich_display import counted
 FORMAT: Final = "{} of round trips"
 ONE_WAY: Final = "{} of one-way times"
 EPOCHS: Final = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
-"""Seconds since 1970 are below the last: a larger time is in ns, us or ms."""
+"""Lower bounds of times since 1970 in ns, us and ms, with units a second; below: seconds."""
 
 
 def can_read(text: str) -> bool:
-    """Whether there are headings of round trips, or numbers under headings."""
+    """Return whether there are headings of round trips, or numbers under headings."""
     try:
         table = tables.parse(text)
     except UsageError:
@@ -56,10 +57,10 @@ def can_read(text: str) -> bool:
 
 
 def read(text: str, path: str, unit: str | None = None, column: str | None = None) -> list[Series]:
-    """The round trips of every pair, in the order of the file.
+    """Return the round trips of every pair, in the order of the file.
 
-    Rows of both directions of a pair belong together: a round trip goes both ways. A place and
-    itself are a pair: the network within it.
+    Rows of both directions of a pair belong together: a round trip goes both ways. A site and
+    itself are a pair: the network within the site.
 
     Args:
         unit: ``ns``, ``us``, ``ms`` or ``s``; by default what the heading says, or milliseconds.
@@ -169,7 +170,7 @@ class _Reader:
         return self.drafts[pair]
 
     def _note_columns(self, draft: Draft, heading: Column) -> None:
-        """Note how the columns were understood."""
+        """Record how the columns were interpreted."""
         if self.unit is not None:
             draft.unit = f"{self.unit}, as --unit says"
         elif heading.has_unit:
@@ -233,7 +234,7 @@ class _Reader:
         return in_ms * (2 if heading.is_one_way else 1)
 
     def _time_s(self, row: Row) -> float | None:
-        """Return seconds; a time without a zone is taken for UTC."""
+        """Return a row's time in seconds; a time without a zone is taken for UTC."""
         at = self.layout.when
         cell = row.cells[at] if at is not None and at < len(row.cells) else ""
         if at is None or not cell or self.bad_time:
@@ -258,7 +259,7 @@ class _Reader:
     # -------------------------------------------------------------- statistics
 
     def statistics(self, at: Statistics) -> list[Series]:
-        """Return the pairs of a table of minimum, mean and maximum."""
+        """Return the series of a table of minimum, mean and maximum."""
         found: dict[frozenset[str], tuple[Draft, list[Summary], list[int], list[int]]] = {}
         columns = [each for each in (at.least, at.mean, at.most, at.std) if each is not None]
         decimals = {each: self._decimal(each) for each in columns}

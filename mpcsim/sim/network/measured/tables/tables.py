@@ -1,4 +1,4 @@
-"""Tables in a text: CSV, Markdown and JSON, as rows of cells that know their line.
+"""Parser of tables in a text (CSV, Markdown, JSON) into rows of cells with their lines.
 
 - CSV: commas, semicolons, tabs; Excel's ``sep=;`` line; ``#`` comments; a separator at the end of
   each line. Cells with decimal commas want semicolons, tabs, or quotes.
@@ -27,24 +27,24 @@ _DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+\s*")
 
 
 class Row(NamedTuple):
-    """A line of a table that is not empty."""
+    """Row of a table that is not empty."""
 
     line: int
     cells: Sequence[str]
 
 
 class Table(NamedTuple):
-    """Rows, and what parts their cells."""
+    """Rows of a table, and the separator of their cells."""
 
     rows: list[Row]
     separator: str
-    """Separator of CSV; ``|``: Markdown; ``json``."""
+    """Separator of CSV, ``|`` for Markdown, or ``json``."""
     name: str
-    """Kind of the table: CSV, Markdown or JSON."""
+    """Name of the table's format: CSV, Markdown or JSON."""
 
 
 def parse(text: str) -> Table:
-    """Return the table in a text.
+    """Parse the table in a text.
 
     Raises:
         UsageError: there is none: names the line.
@@ -62,7 +62,7 @@ def parse(text: str) -> Table:
 
 
 def _separator(lines: Sequence[str]) -> str:
-    """Return what parts the cells: what the first line has most of, or else the second."""
+    """Return the separator: the most frequent of the first line, or else of the second."""
     used = [line for line in lines if line.strip() and not line.startswith("#")]
     if used and (found := re.fullmatch(r"\s*sep=(.)\s*", used[0])):
         return found[1]
@@ -90,7 +90,7 @@ def _csv_rows(reader: Iterator[list[str]]) -> Iterator[Row]:
 
 
 def _markdown_rows(lines: Sequence[str], dashes: Sequence[int]) -> list[Row]:
-    """Return the only table: the line above the dashes, and those below with bars."""
+    """Return the rows of the only table: the line above the dashes, and those below with bars."""
     if len(dashes) > 1:
         raise UsageError(f"line {dashes[1] + 1}: a second table: give one in a file")
     at = dashes[0] if dashes else -1
@@ -111,7 +111,7 @@ def _markdown_cells(line: str) -> list[str]:
 
 
 def _trim_empty_columns(rows: list[Row]) -> list[Row]:
-    """Take away columns at the end that are empty in every row: a separator stands there."""
+    """Remove columns at the end that are empty in every row: lines ended in a separator."""
     width = max((len(row.cells) for row in rows), default=0)
     while width > 1 and all(len(row.cells) < width or not row.cells[width - 1] for row in rows):
         width -= 1
@@ -149,7 +149,7 @@ def _json_rows(text: str) -> list[Row]:
 
 
 def _named_unit(value: Any) -> str:
-    """Return the unit that an object around a table names, or one of its objects."""
+    """Return the unit named by an object around a table, or by one of its objects."""
     if not isinstance(value, LocatedObject):
         return ""
     for each in (value, *(inner for inner in value.values() if isinstance(inner, LocatedObject))):
@@ -177,8 +177,10 @@ def _inner_table(value: Any) -> Any:
 
 
 def _matrix_of_lists(value: Any) -> LocatedObject | None:
-    """Return the matrix of an object with a list of names and one of rows: ``{"regions": [...],
-    "rtt_ms": [[...], ...]}``; None: there is none."""
+    """Return the matrix of an object with lists of names and of rows; None if there is none.
+
+    Such an object is ``{"regions": [...], "rtt_ms": [[...], ...]}``.
+    """
     if not isinstance(value, LocatedObject):
         return None
     names = [e for e in value.values() if isinstance(e, list) and e and _all_instances(e, str)]
@@ -227,7 +229,7 @@ def _has_tables(row: LocatedObject) -> bool:
 
 
 def _cell_text(cell: Any) -> str:
-    """Return a JSON value as a cell has it."""
+    """Return a JSON value as the text of a cell."""
     if cell is None:
         return ""
     return cell.strip() if isinstance(cell, str) else json.dumps(cell)

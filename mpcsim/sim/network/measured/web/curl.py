@@ -1,4 +1,4 @@
-"""Timings that ``curl -w`` writes: of calls, in seconds from their start.
+"""Reader of timings that ``curl -w`` writes: of calls, in seconds from their start.
 
 Either curl's own JSON, one object for each call (``-w '%{json}\\n'``), or lines of a name and a
 time, as people write them (``time_connect: 0.012345``); another ``time_namelookup``, or an empty
@@ -37,22 +37,22 @@ _LINE: Final = re.compile(
 
 
 class Call(NamedTuple):
-    """Times of a call."""
+    """Times of one call."""
 
     line: int
     """Line where it begins."""
     times: dict[str, float]
-    """Seconds by name."""
+    """Times in seconds, by name."""
     lines: Mapping[str, int] = {}
-    """Lines where they stand, if not all in one."""
+    """Lines of the times, if they are not all in one."""
     opened: float = -1.0
-    """Connections that it opened; -1: it does not say."""
+    """Number of connections that the call opened; -1: not known."""
     host: str = ""
-    """The server, if it says."""
+    """Name of the server, if it is there."""
 
 
 def can_read(text: str) -> bool:
-    """Whether it has curl's names of times."""
+    """Return whether the text has curl's names of times."""
     return bool(
         re.search(r'"time_(starttransfer|connect)"', text)
         or (
@@ -67,7 +67,7 @@ def can_read(text: str) -> bool:
 
 
 def read(text: str, path: str) -> list[Series]:
-    """Round trips of the connects.
+    """Return the round trips of the connects.
 
     Raises:
         UsageError: no call opened a connection; a time that is none or negative, or before the one
@@ -126,7 +126,7 @@ def _warn_once(draft: Draft, warning: str) -> None:
 
 
 def _check_order(call: Call, draft: Draft) -> None:
-    """Times follow each other; 0 says that a phase was not reached, or that there was none."""
+    """Refuse times out of order; 0 means that a phase was not reached, or did not occur."""
     before, times = "", call.times
     for name in NAMES:
         line = call.lines.get(name, call.line)
@@ -149,7 +149,7 @@ def _check_order(call: Call, draft: Draft) -> None:
 
 
 def _parse_json(text: str, path: str) -> Iterator[Call]:
-    """Objects, one after the other or in a list."""
+    """Yield the calls of JSON objects, one after the other or in a list."""
     whole = text.strip()
     if not whole.startswith("["):
         # Objects may have anything but a comma between them, and lines of their own inside.
@@ -163,7 +163,7 @@ def _parse_json(text: str, path: str) -> Iterator[Call]:
 
 
 def _host(call: JsonValue) -> str:
-    """Return the server of a call: of its URL, or its address."""
+    """Return the server of a call: the host of its URL, or its address."""
     for name in ("url_effective", "url"):
         url = call.get(name)
         if url is not None and isinstance(url.value, str):

@@ -1,4 +1,4 @@
-"""HAR 1.2: the network log of a browser, or of a proxy.
+"""Reader of HAR 1.2: the network log of a browser, or of a proxy.
 
 ``log.entries[].timings`` has ``blocked``, ``dns``, ``connect``, ``ssl``, ``send``, ``wait`` and
 ``receive`` in milliseconds; -1 says that a phase does not apply, as ``connect`` of an open
@@ -54,12 +54,12 @@ class Call(NamedTuple):
 
 
 def can_read(text: str) -> bool:
-    """Whether it is an object with the keys of a log."""
+    """Return whether the text is an object with the keys of a log."""
     return text.lstrip().startswith("{") and '"entries"' in text and '"timings"' in text
 
 
 def read(text: str, path: str) -> list[Series]:
-    """Round trips to each host, the one with most calls first.
+    """Return the round trips to each host, the one with most calls first.
 
     Raises:
         UsageError: no call opened a connection whose round trip can be told, the log is no list of
@@ -86,7 +86,7 @@ def read(text: str, path: str) -> list[Series]:
 
 
 def _creator_member(log: JsonValue, name: str) -> str:
-    """Return a member of the log's creator; empty: there is none."""
+    """Return a member of the log's creator; empty if there is none."""
     creator = log.get("creator")
     found = None if creator is None else creator.get(name)
     return "" if found is None else str(found.value)
@@ -151,7 +151,7 @@ def _calls(entries: list[JsonValue], left_out: list[str]) -> Iterator[Call]:
 
 
 def _address(url: str) -> tuple[str, str]:
-    """Return scheme and host; an empty host: nothing goes over a network."""
+    """Return scheme and host; an empty host if nothing goes over a network."""
     try:
         parts = urlsplit(url)
         scheme, host = parts.scheme.lower(), parts.netloc.rpartition("@")[2]
@@ -202,7 +202,7 @@ def _add_call(
 
 
 def _phase(timings: JsonValue, name: str) -> float | None:
-    """Return milliseconds; None: it does not apply."""
+    """Return a phase in milliseconds; None if it does not apply."""
     found = timings.get(name)
     if found is None or (value := found.number()) == -1:
         return None
@@ -212,7 +212,7 @@ def _phase(timings: JsonValue, name: str) -> float | None:
 
 
 def _server_timing(entry: JsonValue) -> list[float]:
-    """Return what the server says that it took; the longest of several."""
+    """Return the server's time by its ``Server-Timing`` header; the longest of several."""
     response = entry.get("response")
     headers = None if response is None else response.get("headers")
     found = []

@@ -1,8 +1,8 @@
-"""Whether ``connect`` of a HAR file has ``ssl`` inside.
+"""Interpretation of ``connect`` in HAR files: whether it includes ``ssl``.
 
-HAR 1.2 says that it has. Chromium, WebKit, Playwright and BrowserMob write it so; Firefox (since it
-times the handshake) and mitmproxy put the handshake beside the connection. Of other writers the
-numbers tell: a TLS handshake takes a round trip or more, and so does a TCP connection. Inside,
+HAR 1.2 says that it does. Chromium, WebKit, Playwright and BrowserMob write it so; Firefox (since
+it times the handshake) and mitmproxy put the handshake beside the connection. For other writers the
+numbers decide: a TLS handshake takes a round trip or more, and so does a TCP connection. Inside,
 ``ssl`` is at least half of ``connect`` and less than the whole; beside, it is at least as long.
 
 Source: HAR 1.2 (``ssl``: "the time is also included in the connect field"); mitmproxy 10
@@ -27,23 +27,23 @@ INSIDE: Final = (
 )
 BESIDE: Final = ("mitmproxy",)
 TOO_SHORT: Final = 0.45
-"""Share of ssl in connect below which a TLS handshake inside would take less than a round trip."""
+"""Share of ssl in connect below which an included handshake would take less than a round trip."""
 UNCLEAR: Final = 0.9
-"""A median of ssl / connect from here to 1 fits neither."""
+"""Median of ssl / connect from which on, up to 1, neither interpretation fits."""
 
 
 class ConnectMeaning(NamedTuple):
     """Meaning of ``connect`` in a file, and how that is known."""
 
     ssl_inside: bool | None
-    """None: not known."""
+    """Whether ``connect`` includes ``ssl``; None: not known."""
     why: str
 
 
 def connect_meaning(
     creator: str, version: str, pairs: Sequence[tuple[float, float]]
 ) -> ConnectMeaning:
-    """Return what ``connect`` means.
+    """Determine whether ``connect`` includes ``ssl``.
 
     Args:
         pairs: ``connect`` and ``ssl`` of the connections that have both.
