@@ -113,7 +113,7 @@ def run_fit(options: argparse.Namespace) -> int:
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
-    sys.stdout.write("\n".join(chosen.summary) + f"\n{_told(fits)}\n")
+    sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
     asked = {
         role: site
         for role in network_assembly.ROLES
@@ -176,7 +176,7 @@ def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
     return [series[0].with_ends(a, b)]
 
 
-def _told(fits: Sequence[Fit]) -> str:
+def _format_fits(fits: Sequence[Fit]) -> str:
     if len(fits) <= IN_FULL:
         return "\n".join(
             "\n".join(["", *network_assembly.describe_fit(each), "", each.table().text()])
