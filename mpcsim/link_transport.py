@@ -44,12 +44,12 @@ class Exchange(Protocol):
         ...
 
     def close(self) -> None:
-        """It is over: others may have the connection."""
+        """Close the exchange, so that others may use its connection."""
         ...
 
 
 class LinkTransport(Protocol):
-    """What happens to bytes on their way."""
+    """Transport of bytes over the links of the service: delays, losses, outages."""
 
     @property
     def is_instant(self) -> bool:
@@ -71,7 +71,7 @@ class LinkTransport(Protocol):
         ...
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
-        """What is left of messages that travel together."""
+        """Return the messages that arrive of those that travel together."""
         ...
 
     def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
@@ -88,41 +88,41 @@ class LinkTransport(Protocol):
 
 
 class DirectTransport:
-    """Everything arrives at once."""
+    """Link transport without delays or faults."""
 
     is_instant = True
     streams = False
     has_faults = False
 
     def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
-        """See ``LinkTransport``."""
+        """Implement ``LinkTransport.exchange``."""
         return ImmediateExchange()
 
     async def apply_faults(self, messages: Sequence[tuple[Envelope, bytes]]) -> tuple[bytes, ...]:
-        """See ``LinkTransport``."""
+        """Implement ``LinkTransport.apply_faults``: nothing is lost."""
         return tuple(data for _, data in messages)
 
     def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
-        """See ``LinkTransport``."""
+        """Implement ``LinkTransport.is_down``: no node ever is."""
         return False
 
     def on_handled(self, party: PartyId) -> None:
-        """See ``LinkTransport``."""
+        """Implement ``LinkTransport.on_handled``."""
 
 
 class ImmediateExchange:
     """An exchange that takes no time."""
 
     async def send_request(self, size: int) -> None:
-        """See ``Exchange``."""
+        """Implement ``Exchange.send_request``: at once."""
 
     async def receive_reply(self, size: int) -> None:
-        """See ``Exchange``."""
+        """Implement ``Exchange.receive_reply``: at once."""
 
     receive_refusal = receive_reply
 
     async def stream_request(self, pieces: Pieces) -> Pieces:
-        """See ``Exchange``."""
+        """Implement ``Exchange.stream_request``: pieces pass as they are."""
         async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
@@ -130,4 +130,4 @@ class ImmediateExchange:
     stream_reply = stream_request
 
     def close(self) -> None:
-        """See ``Exchange``."""
+        """Implement ``Exchange.close``."""

@@ -1,4 +1,4 @@
-"""What went wrong, for programs: the header ``X-Error-Code`` of every answer that is an error.
+"""Error codes for programs: the header ``X-Error-Code`` of every answer that is an error.
 
 The text of an error is for people, and may get better; a code stays what it is. Codes are added,
 none is renamed, and none gets another meaning. Whoever meets one that it does not know goes by the
@@ -159,7 +159,7 @@ class Code(Enum):
     )
 
     def headers(self, retry_after: int | str | None = None) -> dict[str, str]:
-        """Of an answer with this error.
+        """Return the headers of an answer with this error.
 
         Args:
             retry_after: seconds, where they are known.
@@ -240,5 +240,5 @@ def header_schemas(of: str) -> dict[str, dict[str, object]]:
 
 
 def header_references() -> dict[str, dict[str, str]]:
-    """What a response of such a document has, if it is an error."""
+    """Return references to both error headers, for an error response of such a document."""
     return {name: {"$ref": f"#/components/headers/{name}"} for name in (HEADER, RETRY_AFTER)}

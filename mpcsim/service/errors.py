@@ -1,4 +1,4 @@
-"""What the gateway and the MPC nodes answer when they do not do what they were asked."""
+"""Errors that the gateway and the MPC nodes answer with, one constructor for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOO_LARGE: Final = 413
 UNPROCESSABLE: Final = 422
 """At the end of the path is no key."""
 FAILED_DEPENDENCY: Final = 424
-"""What the other MPC node has to say first is not here, or too old."""
+"""Status for a statement of the other MPC node that must come first, and is missing or too old."""
 TOO_MANY: Final = 429
 INTERNAL_ERROR: Final = 500
 BAD_GATEWAY: Final = 502
@@ -31,11 +31,12 @@ TIMED_OUT: Final = 504
 GUESSES: Final = "passwords are tried"
 RECOVERIES: Final = "keys are recovered"
 SIGNATURES: Final = "signatures are made"
-"""What may be limited for each user."""
+"""Names of the operations whose rate may be limited for each user."""
 SIGNING: Final = "signing session"
 GENERATION: Final = "generation"
 RECOVERY: Final = "recovery"
-"""What there may only be one of for a key (a generation: for a user and curve)."""
+"""Names of the operations that exclude each other for a key (a generation: for a user and
+curve)."""
 
 
 class Refused(MpcError):
@@ -59,13 +60,13 @@ class Refused(MpcError):
         """
         super().__init__(text)
         self.status = status
-        """As in HTTP."""
+        """HTTP status of the answer."""
         self.code = code or code_of_status(status)
         self.retry_after_s = retry_after_s
-        """When the same request may succeed; None: ``code`` has to do."""
+        """Seconds after which the same request may succeed; None: as ``code`` advises."""
 
     def headers(self) -> dict[str, str]:
-        """Of an answer that says this."""
+        """Return the headers of an answer with this error."""
         return self.code.headers(self.retry_after_s)
 
 
@@ -132,7 +133,10 @@ def stores_inconsistent() -> Refused:
 
 
 def no_such_key() -> Refused:
-    """One text for unknown, another user's and retired: they cannot be told apart."""
+    """Return the error for an unknown, another user's or a retired key.
+
+    One text for all three: they cannot be told apart.
+    """
     return Refused(NOT_FOUND, "no such key")
 
 
@@ -208,7 +212,7 @@ def outcome_undecided(why: Refused) -> Undecided:
 
 
 def node_failed(party: PartyId) -> LinkFailed:
-    """For an error that it has not foreseen itself."""
+    """Return the error for an exception that the MPC node did not foresee."""
     return LinkFailed(INTERNAL_ERROR, f"the {ROLES[party]}'s MPC node has failed", party)
 
 
@@ -218,7 +222,7 @@ def unintelligible_reply(party: PartyId) -> LinkFailed:
 
 
 def unexpected_status(party: PartyId, status: int) -> LinkFailed:
-    """For a status such as 204 where an answer is due."""
+    """Return the error for a status such as 204 where a reply with a body is due."""
     text = f"the {ROLES[party]}'s MPC node answered {status} where 200 is due"
     return LinkFailed(BAD_GATEWAY, text, party, code=Code.INTERNAL)
 
@@ -228,7 +232,10 @@ def no_such_session() -> Refused:
 
 
 def no_such_presignature() -> Refused:
-    """One text for unknown, used and dropped: they cannot be told apart."""
+    """Return the error for an unknown, used or dropped presignature.
+
+    One text for all three: they cannot be told apart.
+    """
     return Refused(GONE, "no such presignature, or it has been used")
 
 
@@ -241,7 +248,7 @@ def key_recovered_meanwhile() -> Refused:
 
 
 def disagreement(text: str) -> Refused:
-    """What is in one store, or signed by one MPC node, does not let this happen."""
+    """Return the error for stores, or signed statements, that contradict what is asked for."""
     return Refused(CONFLICT, text, code=Code.STORES_APART)
 
 
@@ -252,7 +259,10 @@ def key_already_active() -> Refused:
 
 
 def idempotency_key_reused() -> Refused:
-    """One text for another verb, curve and user: they cannot be told apart."""
+    """Return the error for an ``Idempotency-Key`` that was given to another verb, curve or user.
+
+    One text for all three: they cannot be told apart.
+    """
     text = "This Idempotency-Key has been used for another call"
     return Refused(BAD_REQUEST, text, code=Code.IDEMPOTENCY_KEY_USED)
 
@@ -263,7 +273,8 @@ def too_many_idempotency_keys(retry_after_s: int) -> Refused:
 
 
 def first_call_undecided(why: LinkFailed) -> Refused:
-    """Of a repeated call; it may be repeated again."""
+    """Return the error for a repeated call whose first run is not decided; it may be repeated
+    again."""
     text = f"what came of the first call with this Idempotency-Key is not decided yet: {why}"
     return Refused(CONFLICT, text, why.code.wait_s, code=Code.BUSY)
 
@@ -284,6 +295,7 @@ def rate_exceeded(what: str, retry_after_s: int) -> Refused:
 
 
 def key_busy(what: str, retry_after_s: int | None = None) -> Refused:
-    """Somebody else is at it; they are not disturbed."""
+    """Return the error for a key that another session is using; that session goes on
+    undisturbed."""
     text = f"a {what} for this key is in progress"
     return Refused(CONFLICT, text, retry_after_s, code=Code.BUSY)

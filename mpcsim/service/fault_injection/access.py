@@ -1,4 +1,4 @@
-"""Where the switches of a service are, and the token that opens them: a file in its data folder."""
+"""Access to the control interface of a service: address and token, in a file of its data folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ControlAccess:
 
 @contextmanager
 def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
-    """In the block it is there, whole, for its owner only.
+    """Write the access file, for its owner only, and delete it at the end of the block.
 
     Raises:
         UsageError: it cannot be written.
@@ -47,7 +47,7 @@ def write_access(data: Path, access: ControlAccess) -> Iterator[None]:
 
 
 def read_access(data: Path) -> ControlAccess:
-    """Of the service that keeps its data in a folder.
+    """Return the access of the service that keeps its data in a folder.
 
     Raises:
         UsageError: there is none.

@@ -77,7 +77,7 @@ def create_app(throw: Execute, token: str) -> App:
 
 @contextmanager
 def serve_control(throw: Execute, token: str, port: int) -> Iterator[None]:
-    """In the block the interface is served, on this machine's loopback alone.
+    """Serve the control interface during the block, on this machine's loopback alone.
 
     Raises:
         UsageError: the port is taken.

@@ -25,7 +25,7 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.scenario import Scenario
 
 PATIENCE_S: Final = 600.0
-"""How long a switch may take."""
+"""Seconds that a command may take."""
 
 Part = Literal["operator", "institution", "gateway", "node"]
 Execute = Callable[[str, dict[str, Any]], dict[str, Any]]
@@ -55,7 +55,7 @@ class Control:
     ``UsageError`` for what makes no sense, and ``NotApplied`` if a process does not do it."""
 
     execute: Execute = field(repr=False)
-    """From a switch's name and what it is told to what it answers."""
+    """Function that executes a command, from its name and arguments to its answer."""
 
     def down(self, part: Part) -> ActiveFault:
         """Stop a process at once, and leave it so."""
@@ -71,7 +71,7 @@ class Control:
         self.execute("kill", {"part": part})
 
     def slow(self, part: Part, ms: float) -> ActiveFault:
-        """Have a process answer every request so much later."""
+        """Delay every answer of a process by ``ms`` milliseconds."""
         self.execute("slow", {"part": part, "ms": ms})
         return ActiveFault(lambda: self.execute("slow", {"part": part, "ms": 0}))
 
@@ -85,7 +85,7 @@ class Control:
         self.execute("mend", {"part": part})
 
     def network(self, under: Scenario | Network | str | os.PathLike[str] | None) -> ActiveFault:
-        """Put a network in force, with the faults of a scenario.
+        """Apply a network to the gateway's links, with the faults of a scenario.
 
         Args:
             under: a path is of a network or scenario file; None: as the service was started.
@@ -102,19 +102,19 @@ class Control:
         return ActiveFault(lambda: self.execute("network", {}))
 
     def expire(self, times: int = 1) -> ActiveFault:
-        """Have the next access tokens expired when the gateway issues them."""
+        """Make the next access tokens expired when the gateway issues them."""
         self.execute("expire", {"times": times})
         return ActiveFault(lambda: self.execute("expire", {"times": 0}))
 
     def clock(self, *, hours: float = 0.0, seconds: float = 0.0) -> ActiveFault:
-        """Have all processes look at a clock that is so much ahead of this machine's."""
+        """Move the clocks of all processes ahead of this machine's by so much."""
         self.execute("clock", {"seconds": hours * 3600 + seconds})
         return ActiveFault(lambda: self.execute("clock", {"seconds": 0}))
 
     def fail_next(
         self, endpoint: str, answer: int | str, times: int = 1, *, done: bool = False
     ) -> ActiveFault:
-        """Have the next calls of an endpoint of the node fail.
+        """Make the next calls of an endpoint of the node fail.
 
         Args:
             endpoint: ``sign``, for one (``ENDPOINTS``).
@@ -135,7 +135,7 @@ class Control:
         return users
 
     def status(self) -> dict[str, Any]:
-        """What is switched on."""
+        """Return the faults that are in force."""
         return self.execute("status", {})
 
     def reset(self) -> None:

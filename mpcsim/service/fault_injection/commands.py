@@ -10,7 +10,7 @@ from typing import Any, Final
 from mpcsim.errors import UsageError, unknown
 
 PARTS: Final = ("operator", "institution", "gateway", "node")
-"""Of a service, in the order of their start."""
+"""Processes of a service, in the order of their start."""
 
 _EVERYWHERE: Final = ("401", "500", "502", "504", "hang")
 _LIMITED: Final = ("401", "429", "500", "502", "504", "hang")
@@ -28,19 +28,20 @@ ENDPOINTS: Final[Mapping[str, tuple[str, str, tuple[str, ...]]]] = {
     "user": ("GET", "/v3/wallet/user", _EVERYWHERE),
     "token": ("GET", "/v3/wallet/token", _EVERYWHERE),
 }
-"""Of the node, by name: method, path, and what it can be made to answer."""
+"""Endpoints of the node, by name: method, path, and the answers that can be injected."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What a switch is to be told."""
+    """Argument of a control command."""
 
     name: str
     text: str
     read: Callable[[object], Any]
-    """What is meant; raises ValueError for anything else. A number may be given as text."""
+    """Function that parses a value; raises ValueError for anything else. A number may be given as
+    text."""
     wanted: str
-    """After "must be"."""
+    """Description of valid values, after "must be"."""
     optional: bool = False
     choices: tuple[str, ...] = ()
     flag: bool = False
@@ -53,20 +54,20 @@ class Argument:
 
 @dataclass(frozen=True)
 class ControlCommand:
-    """One of them."""
+    """Command of the control interface: injects a fault, undoes one, or reports."""
 
     name: str
     text: str
     layer: str
-    """Where it acts."""
+    """Place where it acts."""
     result: str
-    """What comes of it at the node, for a backend."""
+    """Effect at the node, as a backend sees it."""
     undo: str
     arguments: tuple[Argument, ...] = ()
 
     @property
     def usage(self) -> str:
-        """As on the command line."""
+        """Usage line as on the command line."""
         words = [self.name]
         for each in self.arguments:
             name = each.name.upper()
@@ -314,7 +315,7 @@ def find_command(name: str) -> ControlCommand:
 
 
 def check_answer(endpoint: str, answer: str) -> None:
-    """See that an endpoint can be made to answer that.
+    """Check that an endpoint can be made to give an answer.
 
     Raises:
         UsageError: it never does.

@@ -1,4 +1,4 @@
-"""Where switches are thrown: in the process that has started all the others.
+"""Controller of injected faults, in the process that has started all the others.
 
 One switch at a time. It is in force when ``switch`` returns; if a process does not do what it was
 told, the others go back to what they were told before.
@@ -33,15 +33,15 @@ from mpcsim.sim.scenario import Scenario
 LOG = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 10.0
-"""How long a process may take to do what it is told."""
+"""Seconds that a process may take to carry out a command."""
 STOPPING_S: Final = 1.0
-"""How long a switch under way is waited for when all is to stop."""
+"""Seconds for which a running command is waited for when everything is to stop."""
 COMPILING_S: Final = 120.0
-"""How much longer the gateway may take for a network: the first one is compiled."""
+"""Additional seconds for the gateway to apply a network: the first one is compiled."""
 _MODULES: Final = {"mpcsim": "mpcsim.cli.service.controlled", "node": "node.controlled"}
 """The programs that take switches, by those that do not."""
 _STORES: Final = ("operator", "institution", "gateway")
-"""Who has one, in the order of their start."""
+"""Processes that have a store, in the order of their start."""
 
 Answer = dict[str, Any]
 
@@ -54,7 +54,7 @@ def with_fault_injection(program: Program) -> Program:
 
 
 def check_workers(environment: Mapping[str, str]) -> None:
-    """See that a node will be one process.
+    """Check that a node will be one process.
 
     Raises:
         UsageError: it is told to be several.
@@ -80,14 +80,14 @@ class FaultController:
             patience_s: how long a process may take to do what it is told.
         """
         self.lock = threading.RLock()
-        """Whoever else starts or stops processes has it meanwhile."""
+        """Lock held by whoever starts or stops processes."""
         self._processes = processes
         self._data = Path(data)
         self.patience_s = patience_s
         self._programs: dict[str, Program] = {}
         self._conditions: dict[str, Conditions] = {}
         self._unread: dict[str, bytearray] = {}
-        """What a process has answered and nobody has read yet."""
+        """Bytes that a process has sent over its control line, not read yet."""
         self._numbers = count(1)
         self._quiet = False
         processes.first_line = self._first_line
@@ -226,7 +226,8 @@ class FaultController:
             raise failed[0]
 
     def stop(self) -> None:
-        """Have nobody wait for anything: all is to stop. A switch under way is not waited for."""
+        """Release everything that waits on injected faults, before a shutdown. A running command is
+        not waited for."""
         if self.lock.acquire(timeout=STOPPING_S):
             try:
                 with suppress(NotApplied):
@@ -262,7 +263,8 @@ class FaultController:
             raise NotApplied(f"{error}; down: {', '.join(parts)}") from None
 
     def _first_line(self, part: str) -> bytes:
-        """What a process is told first. What made the one before it slow has ended with it."""
+        """Return the first line for a process. Delays and cuts of its predecessor have ended with
+        it."""
         self._unread[part] = bytearray()
         if part not in self._conditions:  # it takes no switches
             return b""
@@ -271,8 +273,7 @@ class FaultController:
         return command_line(next(self._numbers), "set", asdict(now))
 
     def _apply(self, conditions: Mapping[str, Conditions]) -> None:
-        """Have processes be under other conditions: those that run, and the others from their
-        start on.
+        """Apply conditions to processes: at once where they run, otherwise from their start on.
 
         Raises:
             NotInForce: one of them is not; they are as they were.

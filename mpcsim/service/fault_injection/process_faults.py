@@ -1,4 +1,5 @@
-"""In a process that takes switches: what is switched on, and how it gets around the product.
+"""Faults in a process of the service: the conditions in force, and the middleware that applies
+them.
 
 The process that started this one holds the other end of its standard input, a socket, and says
 what to switch (``conditions``); nobody else can. When that end is closed, this process ends, as
@@ -30,31 +31,32 @@ LOG = logging.getLogger(__name__)
 
 LOGIN: Final = ("POST", "/auth/auth-service/v3/login")
 EXPIRED_S: Final = 3600.0
-"""How long ago a token has expired that was to be."""
+"""Seconds since the expiry of a token that is to have expired."""
 _AGO_S: Final[ContextVar[float]] = ContextVar("_AGO_S", default=0.0)
-"""How long ago it is, for the present request."""
+"""Seconds by which the clock of the present request is behind."""
 _NAMES: Final = {(method, path): name for name, (method, path, _) in ENDPOINTS.items()}
 
 FailureResponder = Callable[[Scope, str, str], ASGIApp]
-"""From a request, the name of its endpoint and what it is to be answered: who answers it."""
+"""Function from a request, its endpoint's name and the injected answer to the application that
+answers."""
 
 
 @dataclass
 class EndpointFailure:
-    """What calls of an endpoint are to come to."""
+    """Injected failure of an endpoint."""
 
     answer: str
     """A status, or ``hang``."""
     left: int
-    """Of how many calls."""
+    """Number of calls that are still to fail."""
     done: bool
     """Whether they are carried out."""
     released: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-    """Nothing need hang any more."""
+    """Event that releases the calls that hang."""
 
 
 class ProcessFaults:
-    """What is switched on in this process."""
+    """Faults that are in force in this process."""
 
     def __init__(self, line: socket.socket | None = None) -> None:
         """
@@ -70,8 +72,8 @@ class ProcessFaults:
         self.prepare_network: Callable[[str | None], Callable[[], None]] = lambda scenario: (
             _no_change
         )
-        """From the text of a scenario, or None for what it was started with, to what puts its
-        network in force; raises ``UsageError``."""
+        """Function from the text of a scenario, or None for the original one, to a function that
+        applies its network; raises ``UsageError``."""
         self.changed = asyncio.Event()
         """Set when other conditions are in force; then it is another event."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -82,13 +84,13 @@ class ProcessFaults:
         return time.time() + self.conditions.ahead_s - _AGO_S.get()
 
     def listen(self) -> None:
-        """Do what is said, until the line ends."""
+        """Execute commands until the control line ends."""
         with suppress(OSError):  # whoever is gone has not read all answers
             while said := self._line.readline():
                 self._answer(said)
 
     def attach_loop(self) -> None:
-        """From now on, changes are made in the event loop that runs."""
+        """Make further changes in the event loop that is running."""
         self._loop = asyncio.get_running_loop()
 
     def _answer(self, said: bytes) -> None:
@@ -172,7 +174,8 @@ class ProcessFaults:
     # ------------------------------------------------------------------ of one request
 
     def take_failure(self, scope: Scope) -> tuple[str, EndpointFailure] | None:
-        """What a call is to come to, with the name of its endpoint; used up by this."""
+        """Return the failure that a call is to have, with the name of its endpoint, and count
+        it."""
         name = _NAMES.get((scope["method"], scope["path"]), "")
         if (order := self.failures.get(name)) is None or not order.left:
             return None

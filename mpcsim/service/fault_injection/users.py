@@ -55,7 +55,7 @@ def _empty(path: Path) -> None:
 
 
 def read_credentials(data: Path) -> Credentials:
-    """What callers log in with."""
+    """Return the API key and secret with which callers log in."""
     with closing(Registry(store_file(data, REGISTRY))) as registry:
         return registry.credentials()
 

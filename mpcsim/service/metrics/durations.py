@@ -1,4 +1,4 @@
-"""How long things took, counted: histograms in plain lists."""
+"""Histograms of durations in plain lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ BOUNDS_S: Final = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, math.inf),
 )
-"""Of the buckets: from a message that one process answers by itself to the patience of a node."""
+"""Upper bounds of the buckets: from a message that one process answers by itself to a node's
+timeout."""
 _EDGES: Final = (*map(str, BOUNDS_S[:-1]), "+Inf")
 
 
@@ -27,7 +28,8 @@ class Durations:
     def __init__(self, name: str, text: str, *labels: str) -> None:
         self._name, self._text, self._labels = name, text, labels
         self.counts: defaultdict[tuple[str, ...], list[float]] = defaultdict(_empty_histogram)
-        """By label values: how many ended in each bucket, and last the sum of all in seconds."""
+        """Counts by label values: one for each bucket, and last the sum of all durations in
+        seconds."""
 
     def add(self, seconds: float, *values: str) -> None:
         """Count one."""
@@ -38,7 +40,7 @@ class Durations:
         found[-1] += seconds
 
     def to_family(self) -> HistogramMetricFamily:
-        """As Prometheus has it."""
+        """Return the histograms as a Prometheus metric family."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         for values, found in sorted(self.counts.copy().items()):
             *counts, total_s = found.copy()

@@ -43,15 +43,15 @@ LIMITS: Final = ConnectionLimits(connections=20, header_bytes=8192, header_s=5, 
 EVERY_S: Final = 0.1
 """Between two times at which figures are put together, some milliseconds each."""
 STOPPING_S: Final = 3.0
-"""How long an answer that is under way at the end may still take."""
+"""Seconds that an answer may still take when the server stops."""
 
 
 @dataclass(frozen=True)
 class MetricsSource:
-    """What a process lets be seen."""
+    """Metrics and probes of a process."""
 
     part: str
-    """What it is: ``node``, ``gateway``, ``operator`` or ``institution``."""
+    """Kind of process: ``node``, ``gateway``, ``operator`` or ``institution``."""
     collectors: Sequence[Collector]
     probes: Sequence[Probe]
 
@@ -68,7 +68,7 @@ class _BuildInfo(Collector):
 
 
 def build_registry(seen: MetricsSource, *more: Collector) -> CollectorRegistry:
-    """Everything that is shown of a process."""
+    """Return a registry of all metrics of a process."""
     registry = CollectorRegistry(auto_describe=False)
     for collector in (_BuildInfo(seen.part), *seen.collectors, *more):
         registry.register(collector)
@@ -78,14 +78,17 @@ def build_registry(seen: MetricsSource, *more: Collector) -> CollectorRegistry:
 
 
 class _EncodedMetrics:
-    """What is shown, put together seldom: that takes the interpreter from the service, and anybody
-    may ask. Whoever asks meanwhile has it as of later, together."""
+    """Cache of the encoded metrics.
+
+    Encoding takes the interpreter from the service, and anybody may ask: it is done seldom, and
+    whoever asks meanwhile gets the next result, together.
+    """
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._turn = asyncio.Lock()
         self._made = "", -math.inf, b""
-        """What was put together last: its kind, when that was begun, and what came of it."""
+        """Last result: its content type, the time when it was begun, and the encoded metrics."""
         self._next = -math.inf
 
     async def encode(self, encode: Callable[[CollectorRegistry], bytes], kind: str) -> bytes:

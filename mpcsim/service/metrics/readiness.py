@@ -26,20 +26,20 @@ STARTING: Final = "it is starting, or stopping"
 STUCK: Final = "the process does not get to it"
 
 CheckResults = Mapping[str, str | None]
-"""By what was looked at: what is wrong with it; None: nothing."""
+"""Problem found by each check, by its name; None: no problem."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """Something to be looked at, in the event loop of the service."""
+    """Check to run in the event loop of the service."""
 
     names: tuple[str, ...]
-    """What is found out by it."""
+    """Names of the checks that it reports."""
     look: Callable[[], Awaitable[CheckResults]]
 
 
 def single_probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
-    """One that finds out one thing."""
+    """Return a probe of one check."""
 
     async def found() -> CheckResults:
         return {name: await look()}
@@ -48,13 +48,13 @@ def single_probe(name: str, look: Callable[[], Awaitable[str | None]]) -> Probe:
 
 
 def thread_probe(name: str, look: Callable[[], str | None]) -> Probe:
-    """One that may wait for the disk."""
+    """Return a probe whose check may wait for the disk."""
     return single_probe(name, lambda: in_thread(look))
 
 
 @dataclass(frozen=True)
 class ReadinessState:
-    """What was found."""
+    """Results of all checks of a process."""
 
     checks: CheckResults
 
@@ -71,7 +71,7 @@ class ReadinessState:
 
 @dataclass
 class Readiness:
-    """Of one process. Asked in another event loop than the service's, or in the same."""
+    """Readiness of one process. It may be asked in another event loop than the service's."""
 
     probes: Sequence[Probe]
     clock: Callable[[], float] = time.monotonic
@@ -95,7 +95,7 @@ class Readiness:
         app.router.lifespan_context = lifespan
 
     async def state(self) -> ReadinessState:
-        """What is so now, or was a moment ago."""
+        """Return the present state, or one of a moment ago."""
         async with self._asking:
             now = self.clock()
             if self._known is None or now - self._known[0] >= KEPT_S:

@@ -14,7 +14,7 @@ from mpcsim.service.metrics.durations import BOUNDS_S, Durations
 from mpcsim.service.web.request_records import RequestRecord
 
 OTHER: Final = "other"
-"""Whatever has no name of its own: an unknown path, for one."""
+"""Name for all operations without one of their own: an unknown path, for one."""
 
 
 class RequestCounts(Collector):

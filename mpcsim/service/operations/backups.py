@@ -49,7 +49,7 @@ from mpcsim.service.storage.database import (
 )
 
 PARTS: Final = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
-"""Whose store: a backup is of one of them."""
+"""Roles whose store can be backed up; a backup is of one of them."""
 _SCHEMA: Final = """
 CREATE TABLE backup (
     role       TEXT NOT NULL,
@@ -60,19 +60,19 @@ CREATE TABLE backup (
 );
 """
 READING_S: Final = 1.0
-"""How long whoever still reads a store that is to make room may take."""
+"""Seconds given to readers of a store that is to be replaced."""
 _MAGIC: Final = b"SQLite format 3\0"
 _SQLITE_SUFFIXES: Final = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database."""
+"""Suffixes of the files that SQLite keeps beside a database."""
 _RESERVED_SUFFIXES: Final = (*_SQLITE_SUFFIXES, RESERVE_SUFFIX)
-"""What is kept beside a store: a file of such a name is written to, or deleted."""
+"""Suffixes of all files kept beside a store: a file of such a name is written to, or deleted."""
 _DAMAGED: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 """Primary codes of a database that cannot be read, whatever is done."""
 
 
 @dataclass(frozen=True)
 class Backup:
-    """What a copy says of itself."""
+    """Description that a backup carries of itself."""
 
     role: str
     deployment: str
@@ -80,16 +80,16 @@ class Backup:
     """ISO 8601, UTC."""
     layout: int
     digest: str
-    """Of everything in it, 64 hex digits: SQLite's own check sees less."""
+    """Digest of everything in it, 64 hex digits: SQLite's own check sees less."""
 
 
 @dataclass(frozen=True)
 class RestoreResult:
-    """What has been done."""
+    """Result of a restore."""
 
     backup: Backup
     aside: Path | None
-    """Where the store is that was there before; it may hold shares."""
+    """Path of the store that was there before; it may hold shares."""
 
 
 def back_up(data: Path, role: str, target: Path, now: Callable[[], float]) -> Backup:
@@ -158,7 +158,7 @@ def _drop_prepared(copy: sqlite3.Connection, role: str) -> None:
 
 
 def inspect_backup(file: Path) -> Backup:
-    """What a file is, if it is a backup, and whole.
+    """Check that a file is an undamaged backup, and return its description.
 
     Raises:
         UsageError: it is none, or damaged.
@@ -193,8 +193,10 @@ def restore(
     *,
     other_restored_too: bool = False,
 ) -> RestoreResult:
-    """Put a backup in the place of a service's store, which does not run. The store that is there
-    is kept beside it. A crash at any point leaves one of the two in its place, whole.
+    """Replace the store of a service that does not run with a backup.
+
+    The store that is there is kept beside it. A crash at any point leaves one of the two in its
+    place, whole.
 
     Args:
         now: seconds since 1970 UTC.
@@ -321,7 +323,7 @@ def _undo_set_aside(store: Path, aside: Path) -> None:
 
 
 def _kept_log(aside: Path) -> Path:
-    """Where the log of writes of a store that is damaged is kept beside it."""
+    """Return the path at which the log of writes of a damaged store is kept."""
     return Path(f"{aside}-wal")
 
 
@@ -364,7 +366,7 @@ def _layout(database: sqlite3.Connection) -> int:
 
 
 def _digest(database: sqlite3.Connection) -> str:
-    """Of every row of every table but the one that says it."""
+    """Return a digest of every row of every table, but for the one that holds it."""
     digest = hashlib.sha256()
     tables = database.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND name != 'backup'"
@@ -399,7 +401,7 @@ def _sync_file(path: Path) -> None:
 
 
 def _check_name(backup: Path) -> None:
-    """See that a backup is not called like what is kept beside a store.
+    """Check that a backup is not named like a file that is kept beside a store.
 
     Raises:
         UsageError: it is, and would be written to, or deleted, as that.
@@ -422,7 +424,7 @@ def _link_new(new: Path, target: Path) -> None:
 
 @contextmanager
 def _sqlite_errors_about(path: Path) -> Iterator[None]:
-    """Say in one sentence what SQLite has about a file."""
+    """Raise SQLite's errors about a file as ``UsageError`` in one sentence."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""Put a gateway together: stores, tokens, MPC nodes, links, application."""
+"""Composition of a gateway: stores, tokens, MPC nodes, links, application."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class RunningGateway:
 
     @property
     def credentials(self) -> Credentials:
-        """What callers log in with."""
+        """API key and secret with which callers log in."""
         return self.gateway.registry.credentials()
 
     def token(self, username: str, lifetime_s: float | None = None) -> str:
@@ -91,7 +91,7 @@ class RunningGateway:
         )
 
     def metrics_source(self) -> MetricsSource:
-        """What can be seen of it, if it is called before it serves."""
+        """Return its metrics and probes; call this before it serves."""
         # Imported here: most are never looked at.
         from mpcsim.service.operations.metrics import gateway_metrics_source
 
@@ -227,7 +227,7 @@ class RunningMpcNode:
     _opened: ExitStack = field(repr=False)
 
     def metrics_source(self) -> MetricsSource:
-        """What can be seen of it, if it is called before it serves."""
+        """Return its metrics and probes; call this before it serves."""
         # Imported here: most are never looked at.
         from mpcsim.service.operations.metrics import mpc_node_metrics_source
 
@@ -294,7 +294,7 @@ def _build_mpc_node(
 
 
 def _recorder(role: str, options: GatewayOptions) -> RequestRecorder:
-    """Where a service's requests are entered."""
+    """Return the recorder of a service's requests."""
     return RequestRecorder(
         role, options.log, clock=options.timer, now=options.log_now or options.now
     )
@@ -314,13 +314,14 @@ def mpc_node_at(party: PartyId, address: str, timeout_s: float) -> OverHttp:
 
 
 def _run_to_completion(work: Coroutine[Any, Any, None]) -> None:
-    """Do work that needs an event loop before this returns; the caller may be in one itself."""
+    """Run a coroutine to its end in a thread of its own; the caller may be in an event loop
+    itself."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work).result()
 
 
 def _claim_store(opened: ExitStack, data: Path | None, role: str) -> Path | str:
-    """Where a service's store is, which nobody else uses from now on."""
+    """Claim a service's folder for this process and return the path of its store."""
     if data is None:
         return IN_MEMORY
     opened.enter_context(claim_folder(data / role))

@@ -46,7 +46,7 @@ ID_BYTES: Final = 16
 
 @dataclass(frozen=True)
 class LinkSecret:
-    """What the gateway and one MPC node share, as one of them has it."""
+    """Secret of the link between gateway and one MPC node, as one of them has it."""
 
     deployment: str
     """32 hex digits; the same in all links of a gateway."""
@@ -62,7 +62,7 @@ class LinkSecret:
         return cls(deployment or rng.bytes(ID_BYTES).hex(), LinkKeys(rng.bytes(LINK_KEY_BYTES)))
 
     def to_text(self) -> str:
-        """As it is written into its file."""
+        """Return the text of a link file."""
         keys = self.keys
         text = f"{self.deployment} {keys.key.hex()}\n"
         if keys.other is not None:
@@ -87,17 +87,17 @@ class LinkSecret:
 
 
 def store_file(data: Path, role: str) -> Path:
-    """Where a service keeps its store."""
+    """Return the path of a service's store."""
     return data / role / file_of(role)
 
 
 def log_folder_of(data: Path) -> Path:
-    """Where those who serve a data folder keep their log files."""
+    """Return the folder for the log files of whoever serves a data folder."""
     return data.resolve() / "logs"
 
 
 def link_file(data: Path, role: str, party: PartyId) -> Path:
-    """Where the gateway, or the MPC node itself, keeps the secret of the link between them."""
+    """Return the path of the link secret at one end: the gateway's, or the MPC node's own."""
     return data / role / f"{ROLES[party] if role == REGISTRY else REGISTRY}.link"
 
 
@@ -145,7 +145,7 @@ def read_keyring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
 
 
 def _file_version(path: Path) -> object:
-    """Another one whenever somebody has put another file there."""
+    """Return a value that differs whenever somebody has put another file there."""
     try:
         found = os.stat(path)
     except OSError:
@@ -303,7 +303,7 @@ def _parse_until(text: str) -> float:
 
 
 def write_link(data: Path, role: str, party: PartyId, secret: LinkSecret) -> None:
-    """Put the secret of a link into its file at one end: all of it or nothing, and for its owner
+    """Write the secret of a link to its file at one end, atomically and readable by its owner
     only."""
     path = link_file(data, role, party)
     opened, new = open_beside(path)

@@ -1,4 +1,4 @@
-"""Which stores belong together: a gateway's and its MPC nodes' are of one deployment."""
+"""Deployments: the stores of a gateway and of its MPC nodes belong together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Store(Protocol):
 
 
 def check_same_deployment(store: Store, role: str, deployment: str) -> None:
-    """See that a store is of a deployment; one that knows of none becomes part of it.
+    """Check that a store is of a deployment; one that knows of none joins it.
 
     Raises:
         UsageError: it is of another one, or another role's; nothing has changed.
@@ -35,7 +35,7 @@ def check_same_deployment(store: Store, role: str, deployment: str) -> None:
 
 
 def join_deployment(stores: Mapping[str, Store], make_id: Callable[[], str]) -> str:
-    """See that stores are of one deployment; those that know of none become part of it.
+    """Check that all stores are of one deployment; those that know of none join it.
 
     Args:
         stores: by role.

@@ -70,7 +70,7 @@ class KeyReport:
 
 
 class Doctor:
-    """For one examination of a deployment. For one event loop."""
+    """Examination of a deployment, key by key. For one event loop."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Doctor:
         self._seal_numbers: dict[PartyId, int] = {}
         self._recorded_identities: dict[PartyId, bytes] = {}
         self.keys: set[UserCurve] = set()
-        """Of which an MPC node holds a share that has been voted for, at least."""
+        """Keys of which an MPC node holds a share that has been voted for, at least."""
         self._empty: set[PartyId] = set()
         self.unavailable: dict[PartyId, Problem] = {}
         """Parts that cannot be asked, and why."""
@@ -120,7 +120,7 @@ class Doctor:
     # ------------------------------------------------------------------ users
 
     def user_id(self, user: str) -> str:
-        """Whose name or identifier that is.
+        """Return the identifier of the user that has this name or identifier.
 
         Raises:
             UsageError: nobody's.
@@ -195,7 +195,7 @@ class Doctor:
             yield KeyReport(finding, repaired)
 
     def _repair(self, finding: Finding) -> bool:
-        """Have the registry follow both MPC nodes; whether it has."""
+        """Make the registry follow both MPC nodes; return whether it has changed."""
         if finding.newer is None or finding.username is None:
             return False
         try:
@@ -243,11 +243,12 @@ class Doctor:
         return None if user is None else user.username
 
     def _sort_key(self, at: UserCurve) -> tuple[str, str, str]:
-        """In the order of names; users without one come last."""
+        """Return a sort key: by user name, users without one last."""
         return self._username(at[0]) or chr(sys.maxunicode), *at
 
     async def _query_node(self, party: PartyId, at: UserCurve) -> NodeStatement | Problem:
-        """What an MPC node says of a key, or why it is not heard."""
+        """Return what an MPC node states about a key, or the problem that keeps it from
+        answering."""
         if party in self.unavailable:
             return self.unavailable[party]
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)

@@ -11,7 +11,7 @@ from mpcsim.ids import CLIENT
 from mpcsim.link_transport import GATEWAY, Exchange, LinkTransport, Pieces
 
 _FORWARDED = (("GET", "/wallet/v1/"), ("POST", "/mpc/v1/"))
-"""What a node asks for while its own caller waits: methods, and what their paths begin with."""
+"""Requests that a node makes while its own caller waits: method, and beginning of the path."""
 
 
 class RequestForwarding:
@@ -69,7 +69,7 @@ class _CallerGoneError(Exception):
 
 
 async def _body(receive: Receive) -> Pieces:
-    """What the caller sends."""
+    """Yield the pieces of the caller's body."""
     more = True
     while more:
         message = await receive()
@@ -90,7 +90,7 @@ class _ReplyForwarder:
         self._carrying: asyncio.Task[None] | None = None
 
     async def forward_answer(self, app: ASGIApp, scope: Scope, receive: Receive) -> None:
-        """Have an application answer."""
+        """Call the application and forward its answer."""
         try:
             await app(scope, receive, self._on_message)
             self._pieces.put_nowait(None)

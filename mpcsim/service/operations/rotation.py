@@ -45,14 +45,14 @@ from mpcsim.service.rpc.grants import LIFETIME_S, LINK_KEY_BYTES, LinkKeys
 from mpcsim.service.storage.database import REGISTRY, StoreFailed
 
 GRACE_S: Final = 2.0 * LIFETIME_S
-"""For how long an MPC node accepts the old key of its link: longer than any grant lives."""
+"""Seconds for which an MPC node accepts the old key of its link: longer than any grant lives."""
 MOST_GRACE_S: Final = 7 * 86_400.0
 
 
 def rotate_token_key(
     data: Path, rng: Rng, *, at_once: bool = False, now: Callable[[], float] = time.time
 ) -> int | None:
-    """Have tokens signed with a new key; the gateway may run.
+    """Replace the key that tokens are signed with; the gateway may run.
 
     Args:
         at_once: tokens that have been made hold no more.
@@ -126,7 +126,7 @@ def rotate_link(
 def link_steps(
     gateway: LinkSecret, node: LinkSecret, fresh: bytes, party: PartyId, *, now: float, until: float
 ) -> list[tuple[str, LinkSecret]]:
-    """What is to be written at which end, in order, from where the last change ended.
+    """Return the files to write, in order, from where the last change ended: (role, secret).
 
     Args:
         gateway, node: what the two ends have.
@@ -192,7 +192,7 @@ def _existing_store(data: Path, role: str) -> Path:
 
 @contextmanager
 def _lock_links(folder: Path) -> Iterator[None]:
-    """Let nobody else change links in a folder; who uses them goes on."""
+    """Lock the link files of a folder against other changes; their users are not disturbed."""
     held = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX)

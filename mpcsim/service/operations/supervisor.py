@@ -33,22 +33,22 @@ from mpcsim.service.rpc.wire import HELLO_PATH
 
 HOST: Final = "127.0.0.1"
 _LOOPBACK_OF_WILDCARD: Final = {"": HOST, "0.0.0.0": HOST, "::": "::1"}
-"""Where whoever listens at all addresses is reached."""
+"""Address at which a server that listens on all addresses is reached."""
 STARTING_S: Final = 60.0
-"""How long a process may take until it answers."""
+"""Seconds that a process may take until it answers."""
 RESTART_PAUSES_S: Final = (0.5, 30.0)
 """The first pause before a process that has ended is started again, and the longest."""
 STABLE_AFTER_S: Final = 60.0
-"""Who has run for so long is not taken for one that keeps ending."""
+"""Seconds after which a running process no longer counts as one that keeps ending."""
 _OWN_PORTS: Final = range(20_000, 32_000)
 """Linux hands out ports from 32768 on, others from 49152 on."""
 _PORT_COUNTER: Final = count(secrets.randbelow(len(_OWN_PORTS)))
-"""In there, of the next port to look at: a process chooses none twice, and each begins somewhere
-else."""
+"""Counter of the next port to try, modulo the range: a process chooses none twice, and each begins
+somewhere else."""
 METRICS_VARIABLE: Final = "METRICS_PORT"
-"""Of all processes: where it can be looked at; unset or empty: nowhere."""
+"""Environment variable of every process with its metrics port; unset or empty: none."""
 DATA_FOLDER: Final = Path(".mpcsim")
-"""Where the served system keeps its data."""
+"""Default data folder of the served system."""
 
 LOG = logging.getLogger(__name__)
 
@@ -68,16 +68,16 @@ class Program:
     host: str = HOST
     """Address it listens at."""
     metrics_port: int | None = None
-    """Where it can be looked at; None: nowhere."""
+    """Port of its metrics; None: it has none."""
 
     @property
     def address(self) -> str:
-        """Where it is reached from this machine."""
+        """Address at which it is reached from this machine."""
         return self._at(self.port)
 
     @property
     def metrics(self) -> str | None:
-        """Where it can be looked at (``/metrics``, ``/ready``), if it can."""
+        """Address of its metrics (``/metrics``, ``/ready``), if it has any."""
         return None if self.metrics_port is None else self._at(self.metrics_port)
 
     def _at(self, port: int) -> str:
@@ -86,7 +86,7 @@ class Program:
 
     @property
     def ports(self) -> dict[str, int]:
-        """All that it listens at, by the variable that moves each."""
+        """Ports that it listens on, by the environment variable that moves each."""
         more = {} if self.metrics_port is None else {METRICS_VARIABLE: self.metrics_port}
         return {self.port_variable: self.port, **more}
 
@@ -119,7 +119,7 @@ def backend(
 
 
 def mpc_node_program(party: PartyId, port: int, data: Path | str) -> Program:
-    """One MPC node."""
+    """Return the program of one MPC node."""
     role = ROLES[party]
     variable = f"{role.upper()}_PORT"
     command = command_ending_with_parent("mpcsim", "mpc-node", role, "--data", str(data))
@@ -179,7 +179,7 @@ class ProcessGroup:
         self._control_lines: dict[str, socket.socket] = {}
         self._environment = dict(environment)
         self.first_line: Callable[[str], bytes] = lambda name: b""
-        """What a process is told first over its line, by its name."""
+        """Function from a process's name to the bytes it is sent first over its control line."""
 
     def start(self, *programs: Program, quiet: bool = False) -> None:
         """Start processes, and wait until all of them answer.
@@ -241,7 +241,7 @@ class ProcessGroup:
         return self._control_lines[name]
 
     def process_id(self, name: str) -> int:
-        """Of a running process."""
+        """Return the process id of a running process."""
         return self._processes[name].pid
 
     def find_ended(self, besides: Collection[str] = ()) -> str | None:
@@ -250,8 +250,8 @@ class ProcessGroup:
         return next((name for name in names if self.status(name) is not None), None)
 
     def status(self, name: str) -> int | None:
-        """With which status a process has ended, or the negative number of the signal; None while
-        it runs."""
+        """Return the exit status of a process, or the negative number of the signal that ended it;
+        None while it runs."""
         return self._processes[name].poll()
 
     def kill(self, name: str) -> None:
@@ -316,14 +316,17 @@ class RestartPolicy:
         self._pauses_s = dict.fromkeys(self._programs, RESTART_PAUSES_S[0])
         self._began = dict.fromkeys(self._programs, clock())
         self._due: dict[str, float] = {}
-        """When those that do not run are to be started."""
+        """Time of the next start, of those that do not run."""
 
     @property
     def names(self) -> Collection[str]:
         return self._programs.keys()
 
     def restart_due(self) -> None:
-        """See who has ended, and start whoever is due. Who was killed on purpose stays away."""
+        """Schedule a restart of every process that has ended, and restart those that are due.
+
+        A process that was killed on purpose stays away.
+        """
         for name, program in self._programs.items():
             status = self._processes.status(name) if name in self._processes else None
             if status is None:

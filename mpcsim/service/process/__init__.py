@@ -1,4 +1,4 @@
-"""What every server process needs, and nothing of what it serves.
+"""Parts that every server process needs, whatever it serves.
 
 - ``settings``: values from the environment, each with its reason when refused
 - ``http_limits``: sockets, connections and their limits

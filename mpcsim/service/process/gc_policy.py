@@ -1,4 +1,4 @@
-"""When Python looks for garbage in a process that serves."""
+"""Garbage collection policy of a server process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import gc
 from typing import Final
 
 NEW_OBJECTS: Final = 10_000
-"""So many more than have gone, and the collector looks. A request leaves little that only it can
-find; with its default, 700, looking takes 3 % of what an Ed25519 signature costs."""
+"""Number of new objects after which the collector runs.
+
+A request leaves little that only the collector can find; with its default, 700, it takes 3 % of
+what an Ed25519 signature costs.
+"""
 
 
 def reduce_collections() -> None:

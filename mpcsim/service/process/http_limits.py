@@ -1,4 +1,4 @@
-"""What gateway and node, as servers, have in common: their socket, and what they take from it.
+"""Server sockets of gateway and node, with limits on headers, bodies, time and connections.
 
 Until a request is here whole, nobody has said who they are, so everything before that is bounded:
 the length of headers, the time that headers and bodies take, the number of connections. Connections
@@ -39,8 +39,8 @@ LOG = logging.getLogger(__name__)
 
 BACKLOG: Final = 2048
 OTHER_FILES: Final = 256 + 2 * 512
-"""What a server opens beside its connections: databases, libraries, and connections of its own, of
-which a gateway may have as many as its transports allow to each of two MPC nodes."""
+"""Number of files that a server opens beside its connections: databases, libraries, and connections
+of its own, of which a gateway may have as many as its transports allow to each of two MPC nodes."""
 MOST_DROPPED_BYTES: Final = 1 << 20
 """Bytes that a client may go on sending after it was refused; then the connection is cut."""
 EVENTS_A_TURN: Final = 64
@@ -50,7 +50,7 @@ CONNECTIONS_A_TURN: Final = 8
 """Connections of which requests are begun before everything else gets its turn: answers that are
 being computed take several turns, and so many times longer the more begins in each."""
 FRAMING_SHARE: Final = 4
-"""So many bytes of a body may take one of sizes of chunks, beyond what a header may have."""
+"""Divisor of a body's bytes: so much may chunk sizes take beyond what a header may have."""
 VERSIONS: Final = (b"1.0", b"1.1")
 _CONTENT_LENGTH: Final = re.compile(
     rb"\n[Cc][Oo][Nn][Tt][Ee][Nn][Tt]-[Ll][Ee][Nn][Gg][Tt][Hh][ \t]*:"
@@ -70,7 +70,7 @@ LOG_EVERY_S: Final = 10.0
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """What one process takes from connections while no request is here whole."""
+    """Limits of one process on connections whose request is not here whole."""
 
     connections: int = setting(
         1000,
@@ -118,7 +118,7 @@ NOT_PER_REQUEST: Final = _NoInvalidRequestLines()
 
 
 class Limit(Enum):
-    """Why a connection was closed."""
+    """Reason why a connection was closed."""
 
     REFUSED = "too many connections, and all are busy"
     DISPLACED = "too many connections; it waited longest"
@@ -140,7 +140,7 @@ class WaitQueue:
         """
         self._patience_s = patience_s
         self.since: OrderedDict[HttpConnection, float] = OrderedDict()
-        """When each came."""
+        """Time when each connection came."""
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -185,9 +185,10 @@ class Connections:
         self._turn_queue: deque[HttpConnection] = deque()
         """Connections with something to handle, in the order in which that came."""
         self._begun = 0
-        """Of how many something has been handled in this turn of the loop."""
+        """Number of connections of which something has been handled in this iteration of the
+        loop."""
         self.closed: Counter[Limit] = Counter()
-        """How many connections were closed, by reason."""
+        """Number of connections that were closed, by reason."""
         self._last: dict[Limit, str] = {}
         self._logged: dict[Limit, int] = {}
 
@@ -276,14 +277,14 @@ class BoundedParser(h11.Connection):
         self._payload = 0
         """Bytes of the present body."""
         self._events = 0
-        """In this turn."""
+        """Number of events in this turn."""
         self.refused: HTTPStatus | None = None
         """The status of the answer to what it could not accept."""
         self.has_invalid_host = False
         """Whether that was for its ``Host``: none, several, or none that a host can have."""
 
     def begin_turn(self) -> None:
-        """Let ``EVENTS_A_TURN`` more events come."""
+        """Allow ``EVENTS_A_TURN`` more events."""
         self._events = 0
 
     @property
@@ -356,7 +357,7 @@ class BoundedParser(h11.Connection):
 
 
 class State(Enum):
-    """What a connection is doing; ``HttpConnection`` has one of these at any time."""
+    """State of a connection; ``HttpConnection`` is in one of these at any time."""
 
     HEADER = "waits for a request's header, or for the rest of it"
     BODY = "waits for a request's body"
@@ -401,12 +402,12 @@ class HttpConnection(H11Protocol):
         self._queue: WaitQueue | None = None
         self._is_refused = False
         self._is_behind = False
-        """More of what has come is handled when its turn comes; nothing is read till then."""
+        """Whether more of what has come waits for its turn; nothing is read till then."""
         self._dropped_bytes = 0
 
     @property
     def state(self) -> State:
-        """What it is doing, as the table says."""
+        """State as the table describes it."""
         client = self.conn.their_state
         cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         if self.transport.is_closing():

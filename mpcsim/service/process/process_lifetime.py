@@ -22,13 +22,15 @@ from types import FrameType
 from typing import Final
 
 STOPPING_S: Final = 20.0
-"""How long a process that is to stop may take to finish what it is doing."""
+"""Seconds that a process that is to stop may take to finish its work."""
 
 
 @contextmanager
 def interrupt_once() -> Iterator[None]:
-    """In the block, the first SIGINT, SIGTERM or SIGHUP raises KeyboardInterrupt; others change
-    nothing: a terminal and ``make`` send theirs twice, and stopping has to come to its end.
+    """Raise KeyboardInterrupt at the first SIGINT, SIGTERM or SIGHUP in the block, and ignore
+    further ones.
+
+    A terminal and ``make`` send theirs twice, and stopping has to come to its end.
 
     A signal that is ignored stays so, as ``nohup`` wants it. For the main thread.
     """
@@ -58,8 +60,8 @@ def interrupt_once() -> Iterator[None]:
 
 
 def terminate_after(wait: Callable[[], object], stopping_s: float = STOPPING_S) -> None:
-    """From now on: when ``wait`` returns, this process gets a SIGTERM, and a SIGKILL if it is still
-    there ``stopping_s`` later."""
+    """Terminate this process when ``wait`` returns: SIGTERM, and SIGKILL if it is still there
+    ``stopping_s`` later."""
 
     def watch() -> None:
         wait()

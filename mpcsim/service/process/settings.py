@@ -29,12 +29,12 @@ class SettingsError(UsageError):
 
 @dataclass(frozen=True)
 class ValueKind(Generic[T]):
-    """What a variable's text may be."""
+    """Kind of values that a variable may have."""
 
     parse: Callable[[str], T]
     """Raises ValueError for anything else."""
     wanted: str
-    """After "must be"."""
+    """Description of valid values, after "must be"."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Call:
     method: str
     path: str
     began_ms: float
-    """From the beginning of the request that led to it; ``ended_ms`` likewise."""
+    """Milliseconds from the beginning of the request that led to it; ``ended_ms`` likewise."""
     ended_ms: float | None
     """None: nobody waited for it."""
     status: int
@@ -60,7 +60,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Line:
-    """Something that was logged."""
+    """Line of a log."""
 
     at_s: float
     """Since 1970 UTC, by the clock of its machine."""
@@ -104,7 +104,7 @@ class Request(Line):
 
 @dataclass
 class LogScan:
-    """What files hold."""
+    """Result of reading log files."""
 
     lines: list[Line] = field(default_factory=list)
     unreadable: Counter[Path] = field(default_factory=Counter)
@@ -113,7 +113,7 @@ class LogScan:
 
 
 def find_request(folders: Iterable[Path], request_id: str) -> LogScan:
-    """Everything that bears a request id.
+    """Return all lines of a request id.
 
     Args:
         request_id: or as much of its beginning as no other has.
@@ -303,7 +303,7 @@ class LogFollower:
     """New lines of log files, as they are written."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
-        """From here on.
+        """Follow the log files from their present ends on.
 
         Raises:
             UsageError: as ``open_log_files``.
@@ -313,7 +313,7 @@ class LogFollower:
         self._open_new_files(new=False)
 
     def lines(self) -> Iterator[Line]:
-        """Those that have come since it was asked last."""
+        """Yield the lines that have been written since the last call."""
         there = self._open_new_files(new=True)
         for number, (path, file) in list(self._files.items()):
             while data := file.readline():
@@ -332,7 +332,8 @@ class LogFollower:
         self._files.clear()
 
     def _open_new_files(self, *, new: bool) -> set[tuple[int, int]]:
-        """See which files there are.
+        """Open log files not seen before; return the device and inode numbers of all that there
+        are.
 
         Args:
             new: those not seen before are read from their beginning.

@@ -1,4 +1,4 @@
-"""What bears one request id, put together: who asked whom, and when, by one clock.
+"""Request traces: the lines of one request id joined by who called whom, on one clock.
 
 Clocks of machines differ. What is certain is that a request lies within the call that led to it:
 where that is not so, the clock of who was asked is set right until it is.
@@ -14,9 +14,10 @@ from typing import Final
 from mpcsim.service.request_traces.lines import Call, Line, Phase, Request
 
 ORDER: Final = ("node", "gateway", "operator", "institution")
-"""Who is asked by those before."""
+"""Roles in order of calls: each is called by those before it."""
 SLACK_S: Final = 0.0005
-"""By so much the clocks of one machine's processes may differ: they are read one after another."""
+"""Seconds by which clocks of one machine's processes may differ: they are read one after
+another."""
 
 
 @dataclass
@@ -38,7 +39,7 @@ class RequestSpan:
     unattributed: list[RequestSpan] = field(default_factory=list)
     """Requests that happened meanwhile, and of which no call is known."""
     lines: list[tuple[float, Line]] = field(default_factory=list)
-    """What else was logged, and when."""
+    """Other log lines of this request, with their times."""
 
     @property
     def ended_ms(self) -> float:
@@ -60,7 +61,7 @@ class RequestSpan:
         ] + self.unattributed
 
     def walk(self) -> Iterator[RequestSpan]:
-        """This one and all below."""
+        """Yield this span and all below it."""
         yield self
         for step in self.children:
             yield from step.walk()
@@ -68,7 +69,7 @@ class RequestSpan:
 
 @dataclass
 class RequestTrace:
-    """All that bears one request id."""
+    """Trace of one request id through all servers."""
 
     request_id: str
     began_s: float
@@ -77,9 +78,9 @@ class RequestTrace:
     """Requests of which nobody's call is known: the first one is the caller's; of several with one
     id, each."""
     lines: list[tuple[float, Line]]
-    """What else was logged, outside of all requests."""
+    """Other log lines, outside of all requests."""
     clock_corrections_ms: dict[str, float]
-    """By how much clocks were set right, by process; those that had to be."""
+    """Corrections of clocks, by process; of those that needed one."""
 
     def walk(self) -> Iterator[RequestSpan]:
         """All requests."""
@@ -105,9 +106,9 @@ class _TraceAssembler:
         found = sorted((line for line in lines if isinstance(line, Request)), key=lambda r: r.at_s)
         self._spans = [RequestSpan(request) for request in found]
         self._unmatched = list(self._spans)
-        """Whose caller is not known."""
+        """Spans whose caller is not known."""
         self._corrections_s: dict[str, float] = defaultdict(float)
-        """What is to be added to a process's clock."""
+        """Seconds to add to a process's clock."""
 
     def assemble(self) -> RequestTrace:
         for role in ORDER:
@@ -150,7 +151,7 @@ class _TraceAssembler:
     def _match_role(
         self, asked: list[tuple[RequestSpan, CallSpan]], waiting: list[RequestSpan]
     ) -> None:
-        """Put calls of one role and the requests that they led to together."""
+        """Match the calls of one role with the requests that they led to."""
         pairs = self._pair_by_time(asked, waiting)
         bounds: dict[str, list[tuple[float, float]]] = {}
         if len(pairs) < len(waiting):  # clocks differ, or some other log is not here
@@ -171,7 +172,7 @@ class _TraceAssembler:
                 self._corrections_s[source] = (_lower_bound(found) + _upper_bound(found)) / 2
 
     def _call_interval(self, caller: RequestSpan, asked: CallSpan) -> tuple[float, float]:
-        """When a call was under way."""
+        """Return the beginning and end of a call."""
         began, call = self._corrected_time(caller.request), asked.call
         ended = caller.request.took_ms if call.ended_ms is None else call.ended_ms
         return began + call.began_ms / 1e3, began + max(ended, call.began_ms) / 1e3
@@ -212,7 +213,8 @@ class _TraceAssembler:
         return pairs
 
     def _correction_bounds(self, pairs: list[_Pair]) -> dict[str, list[tuple[float, float]]]:
-        """How far each process's clock may be moved, for each request to lie within its call."""
+        """Return how far each process's clock may be moved, so that each request lies within its
+        call."""
         bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
         for caller, each, step in pairs:
             began, ended = self._call_interval(caller, each)
@@ -223,8 +225,8 @@ class _TraceAssembler:
     # ------------------------------------------------------------------ what is left
 
     def _attach_to_enclosing(self, step: RequestSpan) -> bool:
-        """Have a request that nobody is known to have asked for be part of one that went on then,
-        of somebody who asks such things."""
+        """Attach a request without a known call to one that was running then, of a role that makes
+        such calls."""
         rank = _rank(step.request)
         at, ended = (
             self._corrected_time(step.request),
@@ -265,6 +267,6 @@ def _upper_bound(bounds: list[tuple[float, float]]) -> float:
 
 
 def _rank(request: Request) -> int:
-    """Who asks comes before who is asked; both MPC nodes ask nobody."""
+    """Return a role's rank: callers come before those they call; both MPC nodes call nobody."""
     place = ORDER.index(request.role) if request.role in ORDER else len(ORDER)
     return min(place, ORDER.index("operator"))

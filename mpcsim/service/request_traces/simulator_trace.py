@@ -35,7 +35,7 @@ class _TraceConverter:
         self._works: list[WorkRecord] = []
         self._messages: list[MessageRecord] = []
         self._lanes: dict[str, dict[PartyId, list[tuple[float, float]]]] = defaultdict(dict)
-        """What each place's parties do when."""
+        """Intervals in which each party of a place is busy."""
         self._beside = BESIDE
         self._failed: dict[PartyId, str] = {}
 
@@ -159,8 +159,10 @@ class _TraceConverter:
 
 
 def _call_interval(step: RequestSpan, call: Call) -> tuple[float, float | None]:
-    """When a call began, and when its answer was there: with its time on links, which is none of
-    the call where they are simulated."""
+    """Return when a call began, and when its answer was there.
+
+    This includes its time on links, which is no part of the call where links are simulated.
+    """
     began = step.began_ms + call.began_ms
     if call.ended_ms is None:
         return began, None

@@ -17,7 +17,7 @@ INDENT: Final = "  "
 PROBES: Final = frozenset(
     ("GET", path) for path in ("/", "/.well-known/jwks.json", "/mpc/v1/nodes")
 )
-"""What is asked again and again to see whether a server is there."""
+"""Requests that are repeated to see whether a server is there."""
 COLUMNS: Final = f"{'at ms':>9} {'took ms':>9}"
 
 
@@ -40,7 +40,7 @@ def format_trace(story: RequestTrace) -> str:
 
 
 def describe_outcome(request: Request) -> str:
-    """How a request ended, in words."""
+    """Return in words how a request ended."""
     took = f"{request.took_ms:.1f} ms"
     if not request.status:
         return f"never answered, for {took}"
@@ -99,7 +99,7 @@ def _span_rows(step: RequestSpan, depth: int) -> Iterator[str]:
 
 
 def _call_row(call: Call, at_ms: float, depth: int) -> str:
-    """One of which nothing is known where it went to."""
+    """Return the row of a call that its callee's log does not have."""
     took = None if call.ended_ms is None else call.ended_ms - call.began_ms
     answer = f"answered {call.status}; its log has nothing of it" if call.status else "no answer"
     return _row(at_ms, took, depth, f"{call.to}: {call.method} {call.path}: {answer}")
@@ -119,7 +119,7 @@ def _row(at_ms: float | None, took_ms: float | None, depth: int, said: str) -> s
 
 
 def caller_requests(requests: Iterable[Request], *, errors: bool = False) -> list[Request]:
-    """What callers asked for: of each request id, what its first server was asked.
+    """Return the requests of callers: of each request id, the one to its first server.
 
     Requests of the gateway's own to MPC nodes are none, nor are ``PROBES``, unless they fail.
 

@@ -1,4 +1,4 @@
-"""What the gateway and an MPC node say to each other about which shares are in force.
+"""Messages of key activation between the gateway and an MPC node.
 
 ``standing`` asks what there is, ``vote`` for a signature under a key record, ``abort`` for one that
 there never will be such a signature; ``activate`` and ``drop`` bring what follows from the other
@@ -23,7 +23,7 @@ PAGE: Final = 500
 
 
 class ShareInfo(NamedTuple):
-    """That a share is there, without the share."""
+    """Metadata of a share in an MPC node's store, without the share."""
 
     key_id: str
     user_id: str
@@ -54,7 +54,7 @@ class AbortEpoch(Body):
     """``abort``: never vote for an epoch."""
 
     abort: Annotated[Abort, Nested(Abort)]
-    """What is to be signed."""
+    """Statement to be signed."""
     vote: Annotated[SignedRecord | None, Optional(Nested(SignedRecord))]
     """The other MPC node's vote for it; a node that holds no such share signs for nothing less."""
 
@@ -107,7 +107,7 @@ class ShareInfoPage(Body):
         return cls(tuple(_Row(*holding) for holding in page))
 
     def shares(self) -> list[ShareInfo]:
-        """What is on the page."""
+        """Return the entries of the page."""
         return [
             ShareInfo(row.key_id, row.user_id, row.curve, row.public_key, row.state, row.recoveries)
             for row in self.rows

@@ -28,8 +28,8 @@ from mpcsim.service.errors import UNAUTHORIZED, Refused
 LINK_KEY_BYTES: Final = 32
 LIFETIME_S: Final = 60
 LOOK_S: Final = 1.0
-"""How often either end looks for another key while it is used; the MPC node also when a grant is
-not good with those that it knows."""
+"""Seconds between two looks for another key while a link is used. An MPC node also looks when a
+grant fits none of the keys that it knows."""
 _NUMBER: Final = struct.Struct(">8sQ")
 """Random since the issuer's start; how many it has made."""
 MAX_ISSUERS: Final = 1024
@@ -48,24 +48,27 @@ zeros."""
 
 @dataclass(frozen=True)
 class LinkKeys:
-    """What a gateway and one MPC node authenticate grants with. While the key is changed, the MPC
-    node accepts another one, too: first the next one, then the one before for a while."""
+    """Keys that authenticate grants between a gateway and one MPC node.
+
+    While the key is changed, the MPC node accepts another one, too: first the next one, then the
+    previous one for a while.
+    """
 
     key: bytes = field(repr=False)
     """``LINK_KEY_BYTES``. Secret, as the other."""
     other: bytes | None = field(default=None, repr=False)
     until: float = math.inf
-    """When the other one is not accepted any more: seconds since 1970 UTC."""
+    """End of acceptance of ``other``: seconds since 1970 UTC."""
 
     def accepted_keys(self, now: float) -> tuple[bytes, ...]:
-        """By the MPC node."""
+        """Return the keys that the MPC node accepts now."""
         if self.other is None or now >= self.until:
             return (self.key,)
         return self.key, self.other
 
 
 def _unchanged() -> None:
-    """Of a link that stays as it is."""
+    """Return None: the keys of the link do not change."""
 
 
 class Keyring:
@@ -78,7 +81,7 @@ class Keyring:
         """
         self.keys = keys
         self.loaded_at = -math.inf
-        """When others were last looked for: seconds since 1970 UTC. To be done again after
+        """Time of the last look for other keys: seconds since 1970 UTC. The next one is due after
         ``LOOK_S``, and if that clock was put back."""
         self._reread = reread
 
@@ -104,7 +107,7 @@ class StaleGrant(GrantRefused):
 
 
 class Scope(NamedTuple):
-    """What a grant is for. None: nothing of that kind is concerned."""
+    """Purpose of a grant. None: nothing of that kind is concerned."""
 
     verb: str
     user_id: str = ""
@@ -113,10 +116,10 @@ class Scope(NamedTuple):
     message: bytes | None = None
     """The message to be signed."""
     path: Path = ()
-    """Of the child key to sign it with."""
+    """Path of the child key to sign with."""
 
     def pack(self) -> _Packed:
-        """As it stands in a grant."""
+        """Return the scope as it is encoded in a grant."""
         return (
             self.verb.encode().ljust(16, b"\0"),
             self.user_id.encode().ljust(64, b"\0"),
@@ -184,14 +187,17 @@ class GrantReader:
         self._used: set[bytes] = set()
         self._expiring: deque[tuple[int, bytes]] = deque()
         self._floors: OrderedDict[bytes, int] = OrderedDict()
-        """By issuer (``_NUMBER``): numbers below this one are over, used or not. So a used grant
-        that was forgotten as expired is not good once more when the clock steps back (the window
-        against replays of RFC 4303, 3.4.3)."""
+        """First number that is still good, by issuer (``_NUMBER``); lower ones are over, used or
+        not.
+
+        A used grant that was forgotten as expired is thereby not good once more when the clock
+        steps back (the window against replays of RFC 4303, 3.4.3).
+        """
         self._lock = threading.Lock()
         """Guards the attributes above."""
 
     def check(self, data: bytes) -> float:
-        """See that a grant is the gateway's, whatever for; returns the time of now.
+        """Check that a grant is the gateway's, whatever for; return the present time.
 
         Raises:
             GrantRefused: it is not.
@@ -233,7 +239,7 @@ class GrantReader:
         return Grant(tuple(packed))
 
     def _check_other_keys(self, tag: bytes, content: bytes, now: float) -> None:
-        """See whether a grant is good while the key is changed.
+        """Check a grant against the other keys that are accepted while the key is changed.
 
         Raises:
             GrantRefused: it is not.
@@ -269,7 +275,7 @@ class Grant:
         self.session_id = None if packed[3] == _ABSENT else packed[3][1:]
 
     def check(self, scope: Scope) -> None:
-        """See that the grant is for this.
+        """Check that the grant is for a scope.
 
         Raises:
             GrantRefused: it is for something else.

@@ -15,7 +15,7 @@ _ENTRY: Final = re.compile(rf"\s*(\w+)\s*=\s*([0-9a-fA-F]{{{2 * IDENTITY_BYTES}}
 
 
 def format_identities(identities: Mapping[PartyId, bytes]) -> str:
-    """In one line, without spaces."""
+    """Return the identities in one line, without spaces."""
     return ",".join(f"{ROLES[party]}={identities[party].hex()}" for party in MPC_NODES)
 
 

@@ -31,7 +31,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def authenticate(data: bytes, identities: Mapping[PartyId, bytes]) -> tuple[PartyId, bytes] | None:
-    """Whom an envelope is from, and the envelope without its signature.
+    """Return the sender of an envelope, and the envelope without its signature.
 
     None if it should have a signature and has none that is genuine: it is noise, from anybody.
 

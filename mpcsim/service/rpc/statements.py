@@ -1,4 +1,5 @@
-"""What MPC nodes sign with their identity keys: facts for which nobody's word is taken.
+"""Statements that MPC nodes sign with their identity keys: facts that nobody else is believed
+about.
 
 An identity is an Ed25519 key that an MPC node makes at its first start and keeps. What it signs is
 the hash of a statement under the statement's own tag: none can pass for a statement of another
@@ -41,12 +42,12 @@ IDENTITY_BYTES: Final = crypto_sign_PUBLICKEYBYTES
 
 
 class Statement(Body):
-    """Something an MPC node signs."""
+    """Message that an MPC node signs."""
 
     TAG: ClassVar[Tag]
 
     def digest(self) -> bytes:
-        """What is signed."""
+        """Return the digest that is signed."""
         return tagged_hash(self.TAG, self.to_bytes())
 
 
@@ -81,10 +82,10 @@ def sign_digest(signing_key: bytes, digest: bytes) -> bytes:
 
 @wire
 class KeyRecord(Body):
-    """Everything that is agreed about a user's key; one for each epoch of its shares."""
+    """Record of a user's key that all parties agree on; one for each epoch of its shares."""
 
     chain_code: Annotated[bytes | None, Added(BYTES32)] = field(default=None, kw_only=True)
-    """As in the ``PublicKeyRecord``."""
+    """Chain code as in the ``PublicKeyRecord``."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
     public_key: Annotated[bytes, Bytes(64)]
@@ -97,7 +98,7 @@ class KeyRecord(Body):
     shares: Annotated[bytes, BYTES32]
     """Hash of the ``PublicKeyRecord`` with the public shares."""
     identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(IDENTITY_BYTES))]
-    """Of the MPC nodes, when the shares were made."""
+    """Identities of the MPC nodes when the shares were made."""
 
     @property
     def key_id(self) -> str:
@@ -119,18 +120,18 @@ class KeyRecord(Body):
 
 
 def shares_hash(record: bytes) -> bytes:
-    """Of a ``PublicKeyRecord``, for the key record."""
+    """Return the hash of a ``PublicKeyRecord``, for the key record."""
     return tagged_hash(Tag.PUBLIC_SHARES, record)
 
 
 @wire
 class LogHead(Body):
-    """How far an MPC node's log of key events had come."""
+    """Position in an MPC node's log of key events."""
 
     count: Annotated[int, U32]
     """Events in it."""
     hash: Annotated[bytes, BYTES32]
-    """Of the last one, and through it of all."""
+    """Hash of the last event, and through it of all."""
 
 
 @wire
@@ -144,7 +145,7 @@ class Vote(Statement):
     record: Annotated[KeyRecord, Nested(KeyRecord)]
     head: Annotated[LogHead, Nested(LogHead)]
     seal_number: Annotated[int, U32]
-    """Of the seal key that this node has now (``SealKeyStatement``)."""
+    """Number of the seal key that this node has now (``SealKeyStatement``)."""
 
 
 @wire
@@ -176,7 +177,7 @@ class SignedRecord(Body):
         return self.record
 
     def with_vote(self, vote: SignedRecord) -> SignedRecord:
-        """With the votes of another one for the same record."""
+        """Return this record with the votes of another one for the same record added."""
         return SignedRecord(
             self.record,
             {**self.heads, **vote.heads},
@@ -185,7 +186,7 @@ class SignedRecord(Body):
         )
 
     def vote_of(self, party: PartyId) -> SignedRecord:
-        """With the vote of one MPC node alone."""
+        """Return the record with the vote of one MPC node alone."""
         return SignedRecord(
             self.record,
             {party: self.heads[party]},
@@ -227,7 +228,8 @@ class HeldShare(Body):
     number: Annotated[int, U32]
     """Epochs of the key before this one."""
     record: Annotated[SignedRecord, Nested(SignedRecord)]
-    """With this node's vote once it has voted, and with both once the share is in force."""
+    """Record with this node's vote once it has voted, and with both votes once the share is in
+    force."""
 
 
 @wire
@@ -251,14 +253,14 @@ def is_hello_authentic(hello: Hello) -> bool:
 MAX_ATTESTED: Final = 16_384
 """Suspended epochs that one statement can name: half a megabyte."""
 ATTESTED_S: Final = 3600.0
-"""How long an ``SuspensionAttestation`` counts."""
+"""Seconds for which a ``SuspensionAttestation`` counts."""
 SKEW_S: Final = 60.0
-"""How far ahead its maker's clock may be."""
+"""Seconds by which the clock of the attesting node may be ahead."""
 
 
 @wire
 class SuspensionAttestation(Statement):
-    """Which of the epochs that are in force are suspended at this node: all of them.
+    """List of all epochs in force that are suspended at this node.
 
     Where the signing MPC node opens a vault alone, nobody asks the other one whether the key is
     suspended. So it demands the other's statement, an hour old at most.
@@ -274,7 +276,7 @@ class SuspensionAttestation(Statement):
 
 @wire
 class SignedAttestation(Body):
-    """What carries it."""
+    """``SuspensionAttestation`` with its signature."""
 
     statement: Annotated[SuspensionAttestation, Nested(SuspensionAttestation)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]
@@ -287,7 +289,7 @@ class GetAttestation(Body):
 
 @wire
 class SuspensionReceipt(Statement):
-    """What became of a notice that an epoch is to be suspended."""
+    """Receipt for a notice that an epoch is to be suspended: whether it opened."""
 
     TAG: ClassVar[Tag] = Tag.SUSPENDED
 
@@ -304,16 +306,18 @@ MAX_EPOCHS: Final = 64
 
 @wire
 class ReconciliationStatement(Statement):
-    """What a node knows of a user's key on a curve: what the other must know before it serves that
-    key from a store that was put back
-    (``mpcsim.service.mpc_node.agreement.restore_reconciliation``), and what anybody may who sees
-    whether the stores fit together."""
+    """State of a user's key on a curve at one MPC node, signed for the other one or for an auditor.
+
+    The other node must know it before it serves that key from a restored store
+    (``mpcsim.service.mpc_node.agreement.restore_reconciliation``); whoever compares the stores may
+    ask for it, too.
+    """
 
     TAG: ClassVar[Tag] = Tag.TESTIMONY
 
     party: Annotated[int, U16]
     nonce: Annotated[bytes, Fixed(BOOT_BYTES)]
-    """Of whoever asks; the other MPC node acts on nothing but its own present boot."""
+    """Nonce of the asker; the other MPC node acts on nothing but its own present boot."""
     user_id: Annotated[str, Text(64)]
     curve_name: Annotated[str, Text(16)]
     active: Annotated[HeldShare | None, Optional(Nested(HeldShare))]
@@ -329,7 +333,7 @@ class ReconciliationStatement(Statement):
 
 @wire
 class SignedReconciliationStatement(Body):
-    """What carries it."""
+    """``ReconciliationStatement`` with its signature."""
 
     statement: Annotated[ReconciliationStatement, Nested(ReconciliationStatement)]
     signature: Annotated[bytes, Fixed(SIGNATURE_BYTES)]

@@ -49,7 +49,7 @@ def open_notice(pair_secret: bytes, at: AbortedSession, to: PartyId, notice: byt
 
 
 def notice_digest(notice: bytes) -> bytes:
-    """What stands for a notice in ``statements.Suspended``."""
+    """Return the digest that stands for a notice in ``statements.SuspensionReceipt``."""
     return tagged_hash(Tag.SUSPENSION_NOTICE, notice)
 
 

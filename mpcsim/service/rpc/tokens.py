@@ -34,9 +34,9 @@ from mpcsim.errors import InvalidEncoding, MpcError, UsageError
 ALGORITHM: Final = "ES256"
 
 KEY_AUDIENCE: Final = ("gateway",)
-"""Who takes key tokens."""
+"""Audience of key tokens."""
 ACCESS_AUDIENCE: Final = (*KEY_AUDIENCE, "node")
-"""Who takes access tokens."""
+"""Audience of access tokens."""
 
 MAX_TOKEN_CHARS: Final = 4096
 """Longest token looked at. One of the gateway's own has at most about 1600 characters."""
@@ -49,7 +49,7 @@ _BEARER = re.compile(r"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*))?", re.IGNOREC
 
 
 class TokenFault(IntEnum):
-    """Why a request is not authenticated; name and number go out in the 401."""
+    """Reason why a request is not authenticated; name and number go out in the 401."""
 
     JWT_MISSING = 755
     JWT_INVALID = 756
@@ -82,7 +82,7 @@ class UnknownSigningKey(TokenError):
 
 @dataclass(frozen=True)
 class Claims:
-    """What a verified token says."""
+    """Claims of a verified token."""
 
     user_id: str
     username: str
@@ -93,7 +93,7 @@ class Claims:
     """Seconds since 1970 UTC; from then on the token is refused."""
 
     def require_access(self) -> Claims:
-        """These, if the token is an access token.
+        """Return these claims, if the token is an access token.
 
         Raises:
             TokenError: it is a key token (756).
@@ -206,7 +206,7 @@ class TokenVerifier:
         self._verify_signature = lru_cache(REMEMBERED_TOKENS)(self._check_signature)
 
     def verify(self, token: str | None) -> Claims:
-        """What the token says, if it is genuine, for this audience, and holds now.
+        """Return the claims of a token that is genuine, for this audience, and valid now.
 
         Raises:
             UnknownSigningKey: its key is not in the key set.
@@ -225,7 +225,7 @@ class TokenVerifier:
         return claims
 
     def verify_ignoring_times(self, token: str) -> Claims:
-        """What a token said for this audience when it held, whether or not it still does.
+        """Return the claims of a genuine token for this audience, whether or not it is valid now.
 
         Raises:
             TokenError: it never did.
@@ -235,7 +235,7 @@ class TokenVerifier:
         return self._verify_signature(token)[0]
 
     def _check_signature(self, token: str) -> tuple[Claims, int]:
-        """Everything but the times; the claims, and when they begin to hold."""
+        """Check everything but the times; return the claims, and when they begin to hold."""
         try:
             kid = jwt.get_unverified_header(token).get("kid")
         except (PyJWTError, UnicodeEncodeError) as error:

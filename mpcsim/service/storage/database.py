@@ -25,11 +25,11 @@ IN_MEMORY: Final = ":memory:"
 AT_HAND: Final = 10_000
 """Answers kept at hand while nothing is written."""
 BUSY_S: Final = 5.0
-"""How long to wait for another process that writes."""
+"""Seconds to wait for another process that writes."""
 PROBING_S: Final = 1.0
 """The same for whoever only wants to know whether something could be written."""
 AGAIN_S: Final = 0.005
-"""After which to try again what SQLite does not wait for."""
+"""Seconds between two attempts at what SQLite does not wait for by itself."""
 SMALLEST_WRITE: Final = 1 << 15
 """Bytes without which SQLite cannot even open a file: those of its shared index of the log."""
 
@@ -38,7 +38,7 @@ RESERVE: Final = 1 << 18
 """Bytes that are kept on the disk for what must be written though it is full."""
 
 LAYOUT: Final = 1
-"""Of all stores, in SQLite's ``user_version``. Any other is refused."""
+"""Version of all stores, in SQLite's ``user_version``. Any other is refused."""
 
 REGISTRY: Final = "gateway"
 """The role of the gateway's store, beside those of the MPC nodes."""
@@ -51,7 +51,7 @@ T = TypeVar("T")
 
 
 class StoreProblem(Enum):
-    """Why a store cannot be used."""
+    """Reason why a store cannot be used."""
 
     FULL = "no space is left on its disk"
     LOCKED = "another process keeps it locked"
@@ -74,7 +74,7 @@ class StoreFailed(MpcError):
         full = trouble is StoreProblem.FULL
         self.code = Code.DISK_FULL if full else Code.STORE_FAILED
         self.public_text = f"{Path(path).name}: {trouble.value}"
-        """What may be told to anyone."""
+        """Text that may be shown to anyone."""
 
 
 class CommitInDoubt(StoreFailed):
@@ -84,12 +84,12 @@ class CommitInDoubt(StoreFailed):
 
 @dataclass(frozen=True)
 class Deployment:
-    """What a store is part of; written into it at its first start and never changed."""
+    """Deployment that a store is part of; written at its first start and never changed."""
 
     id: str
     """32 hex digits; the same in all stores of a gateway and its MPC nodes."""
     role: str
-    """Whose store it is there."""
+    """Role of the store's owner."""
 
 
 def file_of(role: str) -> str:
@@ -156,7 +156,7 @@ class Database:
         """Since this process last wrote: what has been read, and what the files were like then."""
 
     def deployment(self) -> Deployment | None:
-        """What this store is part of; None if that has not been written."""
+        """Return the deployment of this store; None if that has not been written."""
         row = self.row("SELECT id, role FROM deployment")
         return None if row is None else Deployment(*row)
 
@@ -167,7 +167,7 @@ class Database:
             cursor.execute("INSERT INTO deployment VALUES (?, ?)", (deployment.id, deployment.role))
 
     def damaged(self, detail: str = "") -> StoreFailed:
-        """What to raise for contents that cannot be right."""
+        """Return the error to raise for contents that cannot be right."""
         return StoreFailed(self._path, StoreProblem.DAMAGED, detail)
 
     def rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -188,8 +188,9 @@ class Database:
         return next(iter(self.rows(statement, *values)), None)
 
     def read_cached(self, name: str, read: Callable[[], T]) -> T:
-        """What ``read`` returned when it was last called for that name, if the files are as they
-        were: looking at them costs less than reading what is in them.
+        """Return the last result of ``read`` for that name, if the files are unchanged since.
+
+        Checking the files costs less than reading what is in them.
 
         Raises:
             StoreFailed: it cannot be read.
@@ -206,7 +207,7 @@ class Database:
         return made
 
     def _files_version(self) -> object:
-        """Another one whenever anybody has written to the files, or changed them otherwise."""
+        """Return a value that differs whenever anybody has changed the files."""
         state: list[int] = []
         try:
             for path in self._files:
@@ -218,7 +219,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
-        """All of it or nothing; durable when the block is left.
+        """Run the block as one transaction, which is durable when the block is left.
 
         Raises:
             CommitInDoubt: all or nothing, but only the next start will see which.
@@ -345,9 +346,11 @@ class Database:
         return _free_bytes(Path(self._path).parent) if self._files else None
 
     def write_failure(self) -> StoreFailed | None:
-        """Why nothing could be written now; None: it could. Nothing is: the right to write is taken
-        and given back at once, over a connection of its own, for which no other of this process
-        waits."""
+        """Return the reason why nothing could be written now; None: it could.
+
+        Nothing is written: the write lock is taken and given back at once, over a connection of its
+        own, for which no other of this process waits.
+        """
         if not self._files:
             return None
         try:
@@ -419,7 +422,7 @@ _BY_CODE: Final = {
     sqlite3.SQLITE_CANTOPEN: StoreProblem.OUT_OF_REACH,
     sqlite3.SQLITE_PERM: StoreProblem.READ_ONLY,
 }
-"""By the primary code, the low byte (sqlite.org/rescode.html)."""
+"""Problem by the primary code, the low byte (sqlite.org/rescode.html)."""
 
 
 def _may_be_written(error: BaseException) -> bool:
@@ -459,7 +462,9 @@ def _connect(path: Path | str, patience_s: float | None = None) -> sqlite3.Conne
 
 
 def keep_temporary_data_in_memory(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Have what SQLite sorts, or would undo, stay in memory: else it is written to the system's
-    folder for temporary files, where nobody overwrites it."""
+    """Make SQLite sort, and keep its rollback data, in memory.
+
+    Else they are written to the system's folder for temporary files, where nobody overwrites them.
+    """
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection

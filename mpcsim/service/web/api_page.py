@@ -20,7 +20,7 @@ from starlette.routing import Route
 from mpcsim.service.web.threads import in_thread
 
 DOCUMENT_PATH: Final = "/api/openapi.json"
-"""Where the page looks for the interface's description (OpenAPI)."""
+"""Path of the interface's OpenAPI description, which the page loads."""
 PAGE_PATH: Final = "/api/docs"
 
 _ASSETS: Final = {

@@ -1,4 +1,4 @@
-"""What the HTTP interfaces of the gateway and of MPC nodes have in common."""
+"""Parts that the HTTP interfaces of the gateway and of MPC nodes share."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def media_type(request: Request) -> str:
 
 
 def check_coding(request: Request) -> None:
-    """See that a request's body is not compressed.
+    """Check that a request's body is not compressed.
 
     Raises:
         HTTPException: 415 with the coding that is understood (RFC 9110, 8.4 and 12.5.3).
@@ -83,7 +83,7 @@ class RequestBody:
         """
         check_coding(request)
         self.size = _declared_length(request, limit)
-        """As declared; None: it is not."""
+        """Size as declared; None: not declared."""
         self.received = bytearray()
         self._limit = limit
         self._chunks = request.stream()
@@ -96,7 +96,7 @@ class RequestBody:
         return self._ended or len(self.received) == self.size
 
     async def read_more(self, patience_s: float | None = None) -> bytes:
-        """What comes next; nothing at the end.
+        """Return the next piece of the body; empty at the end.
 
         Raises:
             TimeoutError: nothing has come; it may be asked for again.
@@ -119,13 +119,13 @@ class RequestBody:
         return chunk or b""
 
     async def read_all(self) -> bytes:
-        """All of it, once it is there; raises as ``more``."""
+        """Return the whole body, once it is there; raises as ``read_more``."""
         while await self.read_more():
             pass
         return bytes(self.received)
 
     def stop(self) -> None:
-        """Nobody reads on."""
+        """Stop reading the body."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -173,19 +173,19 @@ def _declared_length(request: Request, limit: int) -> int | None:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """For what Starlette refuses."""
+    """Answer an error that Starlette found."""
     assert isinstance(error, HTTPException)
     headers = code_of_framework_status(error.status_code).headers() | dict(error.headers or {})
     return JSONResponse({"error": error.detail}, error.status_code, headers)
 
 
 async def on_disconnect(request: Request, error: Exception) -> Response:
-    """For a caller who does not wait for the answer."""
+    """Answer a caller who has disconnected."""
     return Response(status_code=400, headers=Code.BAD_REQUEST.headers())
 
 
 async def on_unexpected_error(request: Request, error: Exception) -> Response:
-    """For what nobody foresaw. Its message may quote anything, so it is not logged."""
+    """Answer an unexpected exception. Its message may quote anything, so it is not logged."""
     LOG.error("%s %s: %s", request.method, request.url.path, type(error).__name__)
     return JSONResponse({"error": "internal error"}, 500, Code.INTERNAL.headers())
 

@@ -36,11 +36,11 @@ LOG = logging.getLogger(__name__)
 
 SUFFIX: Final = ".jsonl"
 MAX_BYTES: Final = 10_000_000
-"""Of a file."""
+"""Highest size of a file."""
 FILES: Final = 5
-"""Of a name, at most."""
+"""Highest number of files of one name."""
 EVERY_S: Final = 0.2
-"""How often what has come is written."""
+"""Seconds between two writes."""
 MAX_WAITING: Final = 20_000
 """Lines that may wait to be written, some 10 MB; then the oldest are missing."""
 MAX_NAMES: Final = 100
@@ -64,7 +64,7 @@ class LogFile:
         self._files = files
         self._waiting: deque[RequestRecord | str] = deque(maxlen=MAX_WAITING)
         self.put: Callable[[RequestRecord | str], None] = self._waiting.append
-        """Have a line written: an entry, or JSON."""
+        """Queue a line to be written: a request record, or JSON text."""
         self._missing = 0
         self._failing = False
         self._path: Path | None = None
@@ -72,7 +72,7 @@ class LogFile:
         self._lock_file: int | None = None
         self._size = 0
         self._ends_within_line = False
-        """What is there ends within a line."""
+        """Whether the present file ends within a line."""
         self._writing = threading.Lock()
         """Held while the disk is waited for."""
         self._closing = threading.Event()
@@ -82,7 +82,7 @@ class LogFile:
 
     @property
     def path(self) -> Path | None:
-        """Where lines go; None: nowhere for now."""
+        """Path of the present file; None: lines cannot be written now."""
         return self._path
 
     def flush(self) -> None:
@@ -178,7 +178,7 @@ class LogFile:
             self._ends_within_line = False
 
     def _ensure_open(self) -> None:
-        """See that the file is open, and the one that its name leads to."""
+        """Open the file unless it is open and still the one that its name leads to."""
         if self._file is not None:
             assert self._path is not None
             try:

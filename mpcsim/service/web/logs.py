@@ -1,4 +1,4 @@
-"""What servers log, a line each: short, for people, or JSON, for programs. No line has secrets.
+"""Log lines of all servers: short text for people, or JSON for programs. No line has secrets.
 
 A record's extra ``fields`` say what its message leaves out. Of an exception both formats show types
 and source lines; its message and local values may hold anything, so they stay out. Of other
@@ -64,14 +64,14 @@ def folder_setting() -> str | None:
 
 @dataclass(frozen=True)
 class LogSettings:
-    """What can be set of the logs of all servers."""
+    """Logging settings of all servers."""
 
     log_format: str = format_setting()
     log_folder: str | None = folder_setting()
 
 
 def formatter(log_format: str) -> logging.Formatter:
-    """What makes lines of records, in one of ``FORMATS``."""
+    """Return the formatter for one of ``FORMATS``."""
     return JsonLines() if log_format == "json" else TextLines()
 
 

@@ -43,29 +43,29 @@ _CURVE_LIBRARIES: Final = ("_libsecp256k1", "_sodium")
 
 @dataclass
 class RequestPart:
-    """What a request costs from one arrival to the next. Nanoseconds."""
+    """Cost of a request from one arrival to the next. Nanoseconds."""
 
     what: str
     """``request``, or whose answer it is: ``http://127.0.0.1:20001/sign``."""
     loop: int = 0
-    """In the event loop, until a thread is asked for something;"""
+    """CPU time in the event loop until a thread is asked for something;"""
     after: int = 0
     """and from then on."""
     later: int = 0
-    """In the event loop, after the last thing that was sent; in neither of these. (Where a thread
-    was asked for something, that is not told apart.)"""
+    """CPU time in the event loop after the last thing that was sent; in neither of these. (Where a
+    thread was asked for something, that is not told apart.)"""
     thread: int = 0
-    """In threads that hold the interpreter lock."""
+    """CPU time in threads that hold the interpreter lock."""
     free: int = 0
-    """In threads that do not."""
+    """CPU time in threads that do not."""
     loop_disk: int = 0
     thread_disk: int = 0
     loop_curve: int = 0
     """Curve arithmetic in the event loop."""
     thread_curve: int = 0
     turns: list[int] = field(default_factory=list)
-    """What ``loop`` consists of: steps in different turns of the event loop, between which others
-    have theirs."""
+    """Parts of ``loop``: steps in different iterations of the event loop, between which other tasks
+    run."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ def on_reply(what: str) -> None:
 
 
 def on_sent() -> None:
-    """Something has been sent on behalf of the present request."""
+    """Note that something has been sent on behalf of the present request."""
     if ON and (account := _CURRENT.get()) is not None:
         account.sends = part = account.parts[-1]
         account.sent = time.thread_time_ns()
@@ -172,7 +172,7 @@ def time_in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[],
 
 @contextmanager
 def time_disk_wait() -> Iterator[None]:
-    """While this goes on, somebody waits for the disk."""
+    """Count the time in the block as waiting for the disk."""
     account = _CURRENT.get() if ON else None
     if account is None:
         yield
@@ -275,13 +275,13 @@ class _LoopIterations:
 
 
 class _CurveClock(threading.local):
-    """How long a thread has been in the libraries of curve arithmetic."""
+    """CPU time that a thread has spent in the libraries of curve arithmetic."""
 
     curve = 0
     _began = 0
 
     def on_profile_event(self, frame: FrameType, event: str, function: Any) -> None:
-        """For ``sys.setprofile``."""
+        """Handle a ``sys.setprofile`` event."""
         if getattr(function, "__module__", None) not in _CURVE_LIBRARIES:
             return
         if event == "c_call":

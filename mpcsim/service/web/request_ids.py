@@ -135,5 +135,5 @@ async def _refuse_repeated(name: str, send: Send) -> None:
 
 
 def _error_code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """What an answer says, for programs, that went wrong."""
+    """Return the error code of an answer, if it has one."""
     return next((value.decode("latin-1") for name, value in headers if name.lower() == _CODE), None)

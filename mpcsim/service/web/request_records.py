@@ -1,4 +1,4 @@
-"""What becomes of one request at one server, collected while it is handled: a line of a log file.
+"""Records of requests at one server, collected while they are handled: the lines of a log file.
 
 A context variable carries the entry of the present request into tasks and threads. No entry holds
 what was said: no body but that of an error's answer, no header but an error's code.
@@ -28,8 +28,8 @@ must not push everybody's lines out of the files."""
 USER_LINES: Final = TokenBucket(5000, 250.0)
 """The same for each user."""
 MAX_TRACKED_USERS: Final = 10_000
-"""Of whom it is known how many lines they have had; of more, those who asked the longest ago are
-taken for new."""
+"""Number of users whose lines are counted; beyond that, those who asked the longest ago are
+forgotten."""
 MAX_ERROR_BODY: Final = 2000
 """Bytes of an error's answer that are kept."""
 
@@ -68,7 +68,7 @@ class Call:
         self.path = path
         self.sent = sent
         self.status = 0
-        """Of the answer; 0: none came."""
+        """Status of the answer; 0: none came."""
         self.got = 0
         """Bytes of the answer."""
         self.began = self.clock()
@@ -86,40 +86,40 @@ class Call:
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request."""
+    """Record of one request."""
 
     request_id: str
     role: str = ""
-    """Who handles it: ``node``, ``gateway``, ``operator`` or ``institution``."""
+    """Server that handles the request: ``node``, ``gateway``, ``operator`` or ``institution``."""
     method: str = ""
     path: str = ""
-    """Without its query, which may hold anything."""
+    """Path without its query, which may hold anything."""
     clock: Callable[[], float] = time.perf_counter
     is_logged: bool = False
     """Whether it becomes a line."""
     at: float = 0.0
-    """When it came: seconds since 1970 UTC;"""
+    """Arrival: seconds since 1970 UTC;"""
     began: float = 0.0
     """and by the clock."""
     ended: float = 0.0
-    """When its answer was all sent, or nobody worked on it any longer."""
+    """Time when the answer was all sent, or work on it ended, by the clock."""
     status: int = 0
-    """Of the answer; 0: there was none."""
+    """Status of the answer; 0: there was none."""
     is_complete: bool = False
     """The answer came to its end."""
     error_body: bytes = b""
     """An error's answer."""
     code: str | None = None
-    """Its ``X-Error-Code``."""
+    """Error's ``X-Error-Code``."""
     user_id: str | None = None
     key_id: str | bytes | None = None
     session_id: bytes | None = None
     error: str | None = None
-    """Its text."""
+    """Error's text."""
     why: str | None = None
     """More about the error than the caller is told."""
     exception: list[str] | None = None
-    """What nobody caught: types and places."""
+    """Uncaught exception: types and places."""
     left_out: int = 0
     """Requests before it, anybody's, that have no line."""
     spans: list[Span] = field(default_factory=list)
@@ -130,7 +130,7 @@ class RequestRecord:
         return round((moment - self.began) * 1e3, 3)
 
     def to_line(self) -> dict[str, Any]:
-        """For a log file. What is not known is left out."""
+        """Return the record as a line of a log file. Unknown members are left out."""
         found = {
             "time": datetime.fromtimestamp(self.at, UTC).isoformat(timespec="microseconds"),
             "role": self.role,
@@ -169,14 +169,14 @@ class RequestRecord:
 
 
 class RequestSink(Protocol):
-    """Where entries go."""
+    """Destination of request records."""
 
     def put(self, entry: RequestRecord) -> None:
         """Take an entry whose request has been answered. Does not raise, nor take long."""
         ...
 
     def flush(self) -> None:
-        """Have all that was kept where it is to be."""
+        """Write out everything that was taken so far."""
         ...
 
 
@@ -199,13 +199,13 @@ class RequestRecorder:
         """
         self.log = log
         self.counters: list[Callable[[RequestRecord], None]] = []
-        """Told of each request that has been answered."""
+        """Callbacks for each request that has been answered."""
         self._role = role
         self._clock = clock
         self._now = now
         self._full_at: OrderedDict[str, float] = OrderedDict()
-        """When a user may have as many lines as ever, strangers under no name; who asked last is
-        last."""
+        """Time when a user's budget of lines is full again, unknown users under no name; the latest
+        is last."""
         self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> RequestRecord:
@@ -244,7 +244,7 @@ class RequestRecorder:
 
 
 CURRENT: Final[ContextVar[RequestRecord | None]] = ContextVar("entry", default=None)
-"""Of the request that is being handled."""
+"""Record of the request that is being handled."""
 
 
 def annotate_request(
@@ -254,7 +254,7 @@ def annotate_request(
     *,
     spans: list[Span] | None = None,
 ) -> None:
-    """What the present request, if there is one, turns out to be about.
+    """Note what the present request, if there is one, turns out to be about.
 
     Args:
         spans: its phases, by its entry's clock: those to come, too.

@@ -39,7 +39,7 @@ async def in_thread(function: Callable[..., T], *values: Any) -> T:
 
 
 async def gather_both(one: Awaitable[T], other: Awaitable[U]) -> tuple[T, U]:
-    """As ``gather_all``, for two of different kinds."""
+    """Wait for two awaitables of different types as ``gather_all`` does."""
     first, second = await gather_all([one, other])
     return first, second  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""How a request reaches another service: over a socket, or by a call in this process.
+"""Transports of requests to another service: over a socket, or by a call in this process.
 
 A transport carries bytes and knows nothing of what they mean. Any status is a reply; only a reply
 that never came is an error.
@@ -37,12 +37,12 @@ MAX_CONNECTIONS: Final = 512
 
 @dataclass(frozen=True)
 class Limits:
-    """How long to wait, and how much to read."""
+    """Time and size limits of a request."""
 
     connect_s: float = 3.0
-    """For a new connection."""
+    """Seconds for a new connection."""
     total_s: float = 30.0
-    """For the whole reply. A key generation over slow links takes several seconds."""
+    """Seconds for the whole reply. A key generation over slow links takes several."""
     reply_bytes: int = MAX_BODY_BYTES
 
 
@@ -51,18 +51,18 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(frozen=True)
 class Reply:
-    """What the service answered."""
+    """Reply of a service."""
 
     status: int
     body: bytes = field(repr=False)
     code: str | None = None
-    """Of an error: its ``X-Error-Code`` header."""
+    """Error's ``X-Error-Code`` header."""
     retry_after: str | None = None
-    """Its ``Retry-After`` header, in seconds also where that is a date."""
+    """Error's ``Retry-After`` header, in seconds also where that is a date."""
 
     @classmethod
     def of(cls, status: int, body: bytes, headers: Mapping[str, str]) -> Self:
-        """With what is in its headers; of a success, nothing."""
+        """Make a reply; of an error, with what its headers say."""
         if status < 300:
             return cls(status, body)
         after = _retry_after_seconds(headers.get(RETRY_AFTER), headers.get("Date"))
@@ -79,7 +79,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class StreamedReply:
-    """What the service answers, while it comes."""
+    """Reply of a service, while it arrives."""
 
     status: int
     pieces: Pieces = field(repr=False)
@@ -91,7 +91,7 @@ class TransportFailed(MpcError):
 
 
 class ConnectFailed(TransportFailed):
-    """There was no connection: the request has not arrived."""
+    """No connection was made: the request has not arrived."""
 
 
 class ConnectionLost(TransportFailed):
@@ -134,7 +134,7 @@ class Transport(Protocol):
 
 
 class StreamingTransport(Transport, Protocol):
-    """One that carries bodies as they come, too."""
+    """Transport that also carries bodies piece by piece."""
 
     def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
@@ -185,7 +185,7 @@ class HttpTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
     ) -> Reply:
-        """See ``Transport``."""
+        """Implement ``Transport.request``."""
         try:
             async with self._open_session().request(
                 method,
@@ -205,7 +205,7 @@ class HttpTransport:
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
     ) -> AsyncIterator[StreamedReply]:
-        """See ``Transport``."""
+        """Implement ``StreamingTransport.stream``."""
         broken: list[Exception] = []
 
         async def watched() -> AsyncGenerator[bytes, None]:
@@ -308,7 +308,7 @@ class AsgiTransport:
         body: bytes | None = None,
         headers: Mapping[str, str] = {},
     ) -> Reply:
-        """See ``Transport``."""
+        """Implement ``Transport.request``."""
         left = asyncio.Event()
         all_headers = {**_headers(token, body), **headers}
         task = asyncio.create_task(self._request(method, path, all_headers, body, left))
@@ -329,7 +329,7 @@ class AsgiTransport:
     async def stream(
         self, method: str, path: str, *, token: str | None, body: Pieces, size: int | None
     ) -> AsyncIterator[StreamedReply]:
-        """See ``Transport``; here a body arrives once it is whole."""
+        """Implement ``StreamingTransport.stream``; here a body arrives once it is whole."""
         data = b"".join([piece async for piece in body])
         reply = await self.request(method, path, token=token, body=data)
 
@@ -381,7 +381,7 @@ class AsgiTransport:
 
 
 class _Exchange:
-    """One request and its answer, as a server would bring them to an application.
+    """Request and answer between a server and an ASGI application.
 
     Does it bring its answer to an end? Over a socket the connection would break; as it does if the
     caller leaves.
@@ -392,7 +392,7 @@ class _Exchange:
         self.body = bytearray()
         self.complete = False
         self.headers: Mapping[str, str] = {}
-        """Of an error."""
+        """Headers of an error."""
         self._request: bytes | None = request
         self._left = left
 
@@ -438,7 +438,7 @@ _FAILURES: Final = (aiohttp.ClientError, OSError)
 
 
 def _transport_failure(error: Exception) -> TransportFailed:
-    """What it is to a caller; a ``TimeoutError`` is an ``OSError``."""
+    """Return the caller's error for one of aiohttp's; a ``TimeoutError`` is an ``OSError``."""
     if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError):
         return ConnectFailed()
     return ReplyTimeout() if isinstance(error, TimeoutError) else ConnectionLost()

@@ -16,17 +16,17 @@ from typing import Final
 from mpcsim.errors import MpcError
 
 SHARE: Final = 4
-"""One user may have one in so many of a process's connections."""
+"""Divisor of a process's connections: the share that one user may have."""
 MOST_OF_USER: Final = 250
 """Unless somebody says otherwise."""
 
 
 class TooManyOfUser(MpcError):
-    """So many requests of the user are being answered that one more is refused."""
+    """Too many requests of the user are being answered already."""
 
 
 class UserSlots:
-    """How many requests of each user are being answered. For one event loop."""
+    """Counts of requests of each user that are being answered. For one event loop."""
 
     def __init__(self, most: int = MOST_OF_USER) -> None:
         self._most = most
@@ -58,7 +58,7 @@ class TokenBucket:
     count: float
     """Tokens in a full one."""
     span_s: float
-    """In which an empty one fills up."""
+    """Seconds in which an empty bucket fills up."""
 
     @property
     def each_s(self) -> float:
