@@ -35,14 +35,15 @@ from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
-"""Of a request. The largest that makes sense carries a message of 64 KiB in hex."""
+"""Highest size of a request's body. The largest that makes sense carries a message of 64 KiB in
+hex."""
 
 JSON: Final = "application/json"
 
 
 @dataclass(frozen=True)
 class Call:
-    """What an endpoint needs beside its parameters."""
+    """Context of an endpoint's call, beside its parameters."""
 
     wallet: Wallet
     caller: Caller
@@ -170,7 +171,7 @@ def error_answer(request: Request, error: Exception) -> Response:
 
 
 def explain(error: RequestValidationError) -> str:
-    """What is wrong with a request's parameters: the first fault, without the value."""
+    """Return the first fault in a request's parameters, without the value."""
     fault = error.errors()[0]
     source, *path = fault["loc"]
     missing = fault["type"] == "missing"

@@ -92,7 +92,7 @@ class UserQueues:
 
 
 def routes(answer: Answer, authorize: Authorize) -> list[Route]:
-    """One route for each endpoint of the flow.
+    """Return one route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
