@@ -1,8 +1,9 @@
 """Each MPC node's statement which keys are suspended there, carried to the other.
 
 It is demanded where the MPC node that signs opens a vault alone
-(``mpcsim.service.rpc.statements.Attested``). The gateway gets a new one every minute while such
-vaults are opened, and keeps the last one: it counts for an hour, also after an MPC node's restart.
+(``mpcsim.service.rpc.statements.SuspensionAttestation``). The gateway gets a new one every minute
+while such vaults are opened, and keeps the last one: it counts for an hour, also after an MPC
+node's restart.
 
 Besides, each node remembers for the other what is suspended there, in case that one's store is ever
 put back from a backup of before. So when one aborts a signature it is carried at once, before the
@@ -22,7 +23,7 @@ from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import FAILED_DEPENDENCY, LinkFailed, Refused, Unmerged
 from mpcsim.service.gateway.links.links import Link, Times, answered
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import Attest, SignedAttestation
+from mpcsim.service.rpc.statements import GetAttestation, SignedAttestation
 
 LOG = logging.getLogger(__name__)
 
@@ -109,7 +110,7 @@ class Attestations:
         for party, link in self._links.items():
             (other,) = self._links.keys() - {party}
             try:
-                reply = await self._links[other].ask(Scope("attest"), Attest())
+                reply = await self._links[other].ask(Scope("attest"), GetAttestation())
                 said = answered(SignedAttestation, other, reply)
                 if said.statement.suspended:
                     await link.ask(Scope("hear"), said)
@@ -131,7 +132,7 @@ class Attestations:
         (other,) = self._links.keys() - {party}
         new = False
         with suppress(Refused):  # what it said last counts for a while
-            reply = await self._links[other].call(Scope("attest"), Attest(), Times())
+            reply = await self._links[other].call(Scope("attest"), GetAttestation(), Times())
             self._latest[other] = answered(SignedAttestation, other, reply)
             new = True
         if other not in self._latest:

@@ -29,17 +29,17 @@ from mpcsim.service.errors import (
     FORBIDDEN,
     UNAVAILABLE,
     Refused,
+    key_suspended,
     no_such_key,
-    suspended,
 )
 from mpcsim.service.gateway.links.links import Link, Times, answered
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.notices import digest
-from mpcsim.service.rpc.statements import Suspended, signed_by
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
+from mpcsim.service.rpc.suspension_notices import notice_digest
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
 
@@ -78,26 +78,26 @@ class Suspensions:
         self._links = links
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
-        self._notices: dict[Occasion, dict[PartyId, SuspensionNotice]] = {}
+        self._notices: dict[AbortedSession, dict[PartyId, SuspensionNotice]] = {}
         for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
         self._blocked_by = Counter(at.key_id for at in self._notices)
         """Why a key is not to be used: one for each suspension, and for each that found no room."""
         self._writing = asyncio.Lock()
         """Held while the registry and what is in memory are changed together."""
-        self._undelivered: dict[Occasion, asyncio.Task[None] | None] = {
+        self._undelivered: dict[AbortedSession, asyncio.Task[None] | None] = {
             at: None for at, notices in self._notices.items() if _undelivered(notices)
         }
         """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
-        self._pending: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        self._pending: dict[AbortedSession, Mapping[PartyId, bytes]] = {}
         """Of those: what the registry could not write."""
         registry.database.hold_reserve()
-        self._delivery_tried: dict[Occasion, asyncio.Event] = {}
+        self._delivery_tried: dict[AbortedSession, asyncio.Event] = {}
         """Of those: that the MPC nodes have been asked once by this process;"""
-        self._waiting = Counter[Occasion]()
+        self._waiting = Counter[AbortedSession]()
         """and how many wait for that."""
 
-    def session_tag(self, at: Occasion) -> bytes:
+    def session_tag(self, at: AbortedSession) -> bytes:
         """What shows later that somebody had this session."""
         return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
 
@@ -108,7 +108,7 @@ class Suspensions:
             Refused: it is suspended.
         """
         if self._blocked_by[key_id] > 0:
-            raise suspended()
+            raise key_suspended()
 
     async def suspend(self, body: wire.Suspend) -> bytes:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
@@ -169,7 +169,7 @@ class Suspensions:
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
-    async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+    async def _remember(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
         self._notices[at] = {p: SuspensionNotice(at, p, notices[p]) for p in MPC_NODES}
         self._blocked_by[at.key_id] += 1
@@ -181,7 +181,7 @@ class Suspensions:
         finally:
             self.deliver()
 
-    async def _write(self, at: Occasion) -> None:
+    async def _write(self, at: AbortedSession) -> None:
         """What is owed; whoever waits may leave when it is as good as written."""
         await in_thread(self._registry.suspend, at, self._pending[at])
         self._pending.pop(at, None)
@@ -191,7 +191,7 @@ class Suspensions:
         """How many suspensions the registry could not write."""
         return len(self._pending)
 
-    def _forget(self, at: Occasion) -> None:
+    def _forget(self, at: AbortedSession) -> None:
         del self._notices[at]
         self._pending.pop(at, None)
         self._release(at.key_id)
@@ -222,7 +222,7 @@ class Suspensions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _deliver(self, at: Occasion) -> None:
+    async def _deliver(self, at: AbortedSession) -> None:
         delay = FIRST_RETRY_S
         while True:
             try:
@@ -250,10 +250,10 @@ class Suspensions:
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            said = answered(wire.Acknowledged, notice.party, reply)
-            statement = Suspended(at.key_id, digest(notice.notice), said.opened)
+            said = answered(wire.SuspendReply, notice.party, reply)
+            statement = SuspensionReceipt(at.key_id, notice_digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
-            if not signed_by(identity, statement, said.signature):
+            if not is_signed_by(identity, statement, said.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
             if at in self._pending:
@@ -264,7 +264,7 @@ class Suspensions:
         except (Refused, StoreFailed) as error:
             LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 
-    async def _is_settled(self, at: Occasion) -> bool:
+    async def _is_settled(self, at: AbortedSession) -> bool:
         """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
         lifted; those of shares that are used no more are forgotten, this one and earlier ones of
         its user."""
@@ -291,7 +291,7 @@ class Suspensions:
             LOG.warning("%s is suspended no more: %s", _label(each), why)
         return True
 
-    def _is_replaced(self, at: Occasion) -> bool:
+    def _is_replaced(self, at: AbortedSession) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
         return not self._registry.is_present_key(at.user_id, at.key_id.hex())
 
@@ -300,5 +300,5 @@ def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[Suspension
     return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
-def _label(at: Occasion) -> str:
+def _label(at: AbortedSession) -> str:
     return f"key {at.key_id.hex()} of user {at.user_id}"

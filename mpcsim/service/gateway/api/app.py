@@ -39,7 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
-    too_many_at_once,
+    too_many_requests,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -52,19 +52,19 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSigningKey, bearer
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
-from mpcsim.service.web.entries import Book, note
 from mpcsim.service.web.http import (
     HANDLERS,
     App,
-    Incoming,
-    Outgoing,
+    RequestBody,
+    StreamedResponse,
     check_coding,
     media_type,
     read_body,
 )
-from mpcsim.service.web.idempotency import MEANT_BY, Name
+from mpcsim.service.web.idempotency import MEANT_BY, CallName
+from mpcsim.service.web.request_records import RequestRecorder, annotate_request
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserSlots
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -89,17 +89,17 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     most_of_user: int = MOST_OF_USER,
-    book: Book | None = None,
+    recorder: RequestRecorder | None = None,
 ) -> App:
     """The application.
 
     Args:
         keys: of tokens.
-        book: where its requests are entered.
+        recorder: where its requests are entered.
         extra_routes: further routes; called with what authenticates a request.
         most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
-    places = UserPlaces(min(most_of_user, gateway.max_requests_of_user))
+    places = UserSlots(min(most_of_user, gateway.max_requests_of_user))
     api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
@@ -128,7 +128,7 @@ def create_app(
         await gateway.close()
 
     app = App(
-        book=book,
+        recorder=recorder,
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
@@ -149,7 +149,7 @@ class _Api:
     """The endpoints."""
 
     def __init__(
-        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserSlots
     ) -> None:
         self._gateway = gateway
         self._places = places
@@ -164,8 +164,10 @@ class _Api:
         Raises:
             TokenError: no token that counts here.
         """
-        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
-        note(user_id=claims.user_id)
+        claims = self._verifier.verify(
+            bearer(request.headers.get("authorization"))
+        ).require_access()
+        annotate_request(user_id=claims.user_id)
         return claims
 
     def authenticate_with_body(self, request: Request) -> Claims:
@@ -201,7 +203,7 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
             raise Refused(CONFLICT, "username is taken") from None
-        note(user_id=user.user_id)
+        annotate_request(user_id=user.user_id)
         return JSONResponse(vars(user), 201)
 
     async def login(self, request: Request) -> Response:
@@ -216,8 +218,8 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
-        note(user_id=user.user_id)
-        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        annotate_request(user_id=user.user_id)
+        token = self._issuer.issue_access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.delete_expired_keys()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
@@ -271,8 +273,8 @@ class _Api:
         if not self._registry.is_present_key(claims.user_id, key_id):
             raise no_such_key()
         # It says no more than the token it is for, and no longer.
-        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
-        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
+        lifetime_s = min(self._lifetime_s, self._issuer.remaining_s(claims))
+        token = self._issuer.issue_key(claims.user_id, claims.username, key_id, lifetime_s)
         return JSONResponse(
             {
                 "token": token,
@@ -339,7 +341,7 @@ class _Api:
                 user_id, proof = self._verifier.claims_of_expired(token).user_id, _proof(request)
                 await self._gateway.cancel_session(user_id, verb, body, proof)
             raise
-        note(claims.user_id)
+        annotate_request(claims.user_id)
         _check_binary(request)
         name = _idempotency_name(request, verb) if verb in MEANT_BY else None
         is_guess = request.scope["query_string"] != wire.NO_GUESS
@@ -350,15 +352,15 @@ class _Api:
             is_password_guess=is_guess,
             proof=_proof(request),
         )
-        note(spans=caller.times.spans)
+        annotate_request(spans=caller.times.spans)
         try:
-            with self._places.held(claims.user_id):
+            with self._places.hold(claims.user_id):
                 reply = await self._reply(verb, caller, request)
         except TooManyOfUser:
-            raise too_many_at_once() from None
+            raise too_many_requests() from None
         headers = {"Server-Timing": caller.times.header()}
         if isinstance(reply, Reply):
-            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
+            return StreamedResponse(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
@@ -367,7 +369,7 @@ class _Api:
         if not self._gateway.can_stream(verb):
             body = await read_body(request, wire.MAX_BODY_BYTES)
             return await self._gateway.handle(verb, caller, body)
-        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        incoming = RequestBody(request, wire.MAX_BODY_BYTES)
         try:
             return await self._gateway.handle_stream(verb, caller, incoming)
         finally:
@@ -385,10 +387,10 @@ def _proof(request: Request) -> str | None:
     return request.headers.get(session_keys.HEADER)
 
 
-def _idempotency_name(request: Request, verb: str) -> Name | None:
+def _idempotency_name(request: Request, verb: str) -> CallName | None:
     """What the caller has named a call that makes a key."""
     try:
-        return Name.read(request.headers, verb)
+        return CallName.from_headers(request.headers, verb)
     except UsageError as error:
         raise Refused(BAD_REQUEST, str(error)) from None
 
@@ -458,7 +460,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
+    return JSONResponse({"error": error.public_text}, UNAVAILABLE, error.code.headers())
 
 
 async def _unauthorized(request: Request, error: Exception) -> Response:

@@ -29,22 +29,22 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
-    busy,
-    named_otherwise,
+    idempotency_key_reused,
+    key_busy,
     no_such_session,
-    too_many_makings,
+    too_many_key_creations,
 )
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.idempotency import Name
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.idempotency import CallName
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all
 
 LEASE_S: Final = 5.0
 """How long a session's caller may be silent before the key's next caller takes its place."""
@@ -67,7 +67,7 @@ class CallerContext:
     times: Times = field(default_factory=Times)
     wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
     """Returns once nobody waits for the answer, where that can be told."""
-    name: Name | None = None
+    name: CallName | None = None
     """Of a call that makes a key, if it has one."""
     is_password_guess: bool = True
     """Whether a vault is opened to try a password."""
@@ -80,7 +80,7 @@ class CallerContext:
         Raises:
             Refused: it does not; the session, if there is one, is not the caller's.
         """
-        if not is_call_proven(session_id, verb, body, self.proof):
+        if not is_body_proven(session_id, verb, body, self.proof):
             raise no_such_session()
 
     def named_call(self, curve: str) -> NamedCall | None:
@@ -238,7 +238,7 @@ class Sessions:
             named_call=caller.named_call(curve),
         )
         self._sessions[session_id] = session
-        note(key_id=key_id, session_id=session_id)
+        annotate_request(key_id=key_id, session_id=session_id)
         # Those who wait for the key must not depend on the next request coming by.
         session.expiry = asyncio.get_running_loop().call_later(
             lifetime_s, self.start_cancelling, session
@@ -268,7 +268,7 @@ class Sessions:
         """A place is taken, and will be for as long as its caller is not silent."""
         holder = self._holder(queue, place)
         left = self._lease_left(holder) if holder is not None else 0.0
-        return busy(what, max(1, math.ceil(left)))
+        return key_busy(what, max(1, math.ceil(left)))
 
     def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
         """See that no key of a user and curve is being made, but for one whose caller is silent.
@@ -299,7 +299,7 @@ class Sessions:
             ):
                 continue
             if other != named_call:
-                raise named_otherwise()
+                raise idempotency_key_reused()
 
     async def _wait_for_slot(
         self, caller: CallerContext, release_place: Callable[[], None]
@@ -321,7 +321,9 @@ class Sessions:
         except BaseException as error:
             release_place()
             if isinstance(error, TimeoutError):
-                raise too_many_makings(max(1, math.ceil(key_creation_slots.max_wait_s))) from None
+                raise too_many_key_creations(
+                    max(1, math.ceil(key_creation_slots.max_wait_s))
+                ) from None
             raise
 
         def release_both() -> None:
@@ -368,7 +370,7 @@ class Sessions:
             raise no_such_session()
         if claims.key_id is not None and (session.makes_key or session.key_id != claims.key_id):
             raise no_such_session()
-        note(key_id=session.key_id, session_id=session_id)
+        annotate_request(key_id=session.key_id, session_id=session_id)
         return session
 
     @asynccontextmanager
@@ -410,7 +412,7 @@ class Sessions:
         if self.is_open(session):
             del self._sessions[session.session_id]
         try:
-            await all_of([self._close(party, session) for party in session.open_nodes])
+            await gather_all([self._close(party, session) for party in session.open_nodes])
         finally:
             self.end(session)
 
@@ -432,7 +434,7 @@ class Sessions:
         """Tell an MPC node what it could not be told before, as far as it matters for a key."""
         if key_id is not None and (old := self._close_later.pop((party, key_id), None)):
             try:
-                await all_of([self._close_at(party, session) for session in old])
+                await gather_all([self._close_at(party, session) for session in old])
             except LinkFailed:
                 self._close_later[party, key_id] = old
                 raise

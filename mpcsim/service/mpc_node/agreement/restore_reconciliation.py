@@ -5,7 +5,7 @@ A backup is an older state: since then its shares may have been replaced or susp
 may have signed votes and aborts of which the backup knows nothing. So every share in a store that
 is put back is *unmerged*: nothing is signed, opened, recovered or made with it until the other node
 has told, under its signature and about this node's present boot, what it knows of the key (a
-``Testimony``). Then, in one transaction:
+``ReconciliationStatement``). Then, in one transaction:
 
 * What is suspended there is suspended here, without its multiplication state.
 * The key is served again, if nothing is left open (``store.UnmergedReason``): shares that both
@@ -68,7 +68,7 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
+from mpcsim.service.errors import BAD_REQUEST, Refused, stale_boot, store_not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -79,14 +79,14 @@ from mpcsim.service.mpc_node.store import (
     StoredShare,
     UnmergedReason,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
+    GetReconciliationStatement,
+    ReconciliationStatement,
     RecordError,
-    SignedTestimony,
-    Testify,
-    Testimony,
-    signed_by,
+    SignedReconciliationStatement,
+    is_signed_by,
 )
 
 REASONS: Final = {
@@ -126,7 +126,7 @@ class RestoreReconciliation:
         self._voting = voting
         self._decoded = decoded
 
-    def make_statement(self, ask: Testify) -> SignedTestimony:
+    def make_statement(self, ask: GetReconciliationStatement) -> SignedReconciliationStatement:
         """This node's, as of one moment.
 
         Raises:
@@ -136,7 +136,7 @@ class RestoreReconciliation:
         aborted = self._store.aborted(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
-        statement = Testimony(
+        statement = ReconciliationStatement(
             self._me,
             ask.nonce,
             *at,
@@ -146,9 +146,9 @@ class RestoreReconciliation:
             tuple(map(bytes.fromhex, aborted)),
             (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
-        return SignedTestimony(statement, self._identity.sign(statement))
+        return SignedReconciliationStatement(statement, self._identity.sign(statement))
 
-    def accept_statement(self, signed: SignedTestimony, boot: bytes) -> None:
+    def accept_statement(self, signed: SignedReconciliationStatement, boot: bytes) -> None:
         """Merge what the other node says of a key.
 
         Args:
@@ -159,10 +159,10 @@ class RestoreReconciliation:
             Unmerged: something is left open, and the key is not served.
         """
         said, other = signed.statement, self._peer.party
-        if said.party != other or not signed_by(self._peer.identity(), said, signed.signature):
+        if said.party != other or not is_signed_by(self._peer.identity(), said, signed.signature):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
         if said.nonce != boot:
-            raise another_boot(self._me)
+            raise stale_boot(self._me)
         statement = NodeStatement(
             said.user_id,
             said.curve_name,
@@ -174,9 +174,9 @@ class RestoreReconciliation:
         )
         left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise not_merged(self._me, REASONS[left].format(ROLES[other]))
+            raise store_not_merged(self._me, REASONS[left].format(ROLES[other]))
 
-    def _peers_active_share(self, said: Testimony) -> ActiveShare | None:
+    def _peers_active_share(self, said: ReconciliationStatement) -> ActiveShare | None:
         """What the other holds in force, if this node has voted for it, too."""
         if said.active is None:
             return None
