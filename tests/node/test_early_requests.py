@@ -87,7 +87,7 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
             "auth_keys": kept,
             "session_id": session,
         } | changes
-        early = frost.early(me=CLIENT, rng=Stuck(), **given)
+        early = frost.prestart(me=CLIENT, rng=Stuck(), **given)
         # What it has said is sealed already, and nobody else has the keys.
         said = Commitments.decode(early._payload, frost.FROST.wire(None))  # type: ignore[arg-type]
         return said.hiding.encode() + said.binding.encode()

@@ -72,14 +72,16 @@ async def _examine(options: argparse.Namespace) -> int:
             totals[_kind(examined.finding)] += 1
             totals["repaired"] += examined.repaired
             users.add(examined.finding.user_id)
-            _tell(_as_json(examined) if options.json else _line(examined))
-        unheard = {ROLES[party]: _told(problem) for party, problem in found.unheard.items()}
+            _print_line(_as_json(examined) if options.json else _line(examined))
+        unheard = {
+            ROLES[party]: _problem_as_json(problem) for party, problem in found.unheard.items()
+        }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
         if options.json:
-            _tell({"totals": counts, "unheard": unheard})
+            _print_line({"totals": counts, "unheard": unheard})
         else:
-            _tell_totals(found, counts)
+            _print_totals(found, counts)
     return 1 if totals["stuck"] or unheard else 0
 
 
@@ -119,13 +121,13 @@ def _sentence(problem: Problem) -> str:
     return f"{problem.text}: {problem.advice}"
 
 
-def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
+def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
     for problem in found.unheard.values():
-        _tell(f"{problem.text}: {problem.advice}")
+        _print_line(f"{problem.text}: {problem.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
     repaired = f", {counts['repaired']} repaired" if counts["repaired"] else ""
-    _tell(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
+    _print_line(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
 
 
 # ---------------------------------------------------------------------- for programs
@@ -140,16 +142,16 @@ def _as_json(examined: Examined) -> dict[str, Any]:
         "key_id": finding.key_id,
         "fits": not finding.problems,
         "repaired": examined.repaired,
-        "troubles": [_told(problem) for problem in finding.problems],
-        "notes": [_told(note) for note in finding.notes],
+        "troubles": [_problem_as_json(problem) for problem in finding.problems],
+        "notes": [_problem_as_json(note) for note in finding.notes],
     }
 
 
-def _told(problem: Problem) -> dict[str, str]:
+def _problem_as_json(problem: Problem) -> dict[str, str]:
     return {"what": problem.kind.value, "text": problem.text, "advice": problem.advice}
 
 
-def _tell(what: str | dict[str, Any]) -> None:
+def _print_line(what: str | dict[str, Any]) -> None:
     """In one line; whatever MPC nodes say, nothing in it moves the cursor."""
     line = json.dumps(what) if not isinstance(what, str) else what
     sys.stdout.write("".join(char if char.isprintable() else "?" for char in line) + "\n")

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from mpcsim.attacks.service.weak import _AnyGrants
+from mpcsim.attacks.service.weakened_builds import _AnyGrants
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import dkg
