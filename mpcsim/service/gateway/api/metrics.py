@@ -1,4 +1,4 @@
-"""What can be seen of a gateway from outside (``mpcsim.service.metrics``)."""
+"""Metrics and readiness probes of a gateway (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mpcsim.service.storage.database import REGISTRY
 
 
 class GatewayMetrics(Collector):
-    """A collector: sessions, who waits for what, and what is to be told."""
+    """Collector of open sessions, queues and undelivered suspension notices."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -56,7 +56,7 @@ def collectors(gateway: Gateway) -> list[Collector]:
 
 
 def probes(gateway: Gateway) -> list[Probe]:
-    """Both MPC nodes answer, and the registry can be written."""
+    """Return probes: both MPC nodes answer, and the registry can be written."""
     links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
 
     def look() -> str | None:
