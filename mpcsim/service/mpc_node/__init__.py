@@ -1,4 +1,4 @@
-"""One MPC node of the wallet service: a share of every key, and no belief in the gateway.
+"""MPC node of the wallet service: holds a share of every key, and never believes the gateway.
 
 Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node`` (start here),
 ``verbs/`` (what it may be asked), ``sessions/``, ``shares``, ``presignatures``, ``store/`` and

@@ -1,7 +1,7 @@
-"""An MPC node's HTTP interface: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
+"""HTTP interface of an MPC node: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
 
-Bodies are binary (``wire``). Errors are JSON with an ``error`` member; what the gateway has to tell
-apart is in others (``mpcsim.service.rpc.refusals``).
+Bodies are binary (``wire``). Errors are JSON with an ``error`` member, and further members by which
+the gateway tells them apart (``mpcsim.service.rpc.refusals``).
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from mpcsim.service.web.threads import in_thread
 
 
 def create_app(node: MpcNode, book: Book | None = None) -> App:
-    """The application.
+    """Create the application.
 
     Args:
-        book: where its requests are entered.
+        book: records its requests.
     """
 
     async def hello(request: Request) -> Response:
@@ -61,7 +61,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
 
 
 def _grant(authorization: str) -> bytes:
-    """The grant in a header ``Bearer ...`` (base64url)."""
+    """Return the grant in a header ``Bearer ...`` (base64url)."""
     scheme, _, text = authorization.partition(" ")
     try:
         if scheme.lower() == "bearer":

@@ -1,4 +1,4 @@
-"""Sessions that make a key's shares: generations, and recoveries of a key."""
+"""Verbs that begin key creation at an MPC node: ``generate`` and ``recover``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class KeyCreation:
     ) -> None:
         """
         Args:
-            lifetime_s: after so long a session expires.
+            lifetime_s: lifetime of a session.
         """
         self._context = context
         self._shares = shares
@@ -105,7 +105,8 @@ class KeyCreation:
         return self._runner.run(session, (), record=share.record.to_bytes())
 
     def _peers(self, session_id: bytes) -> dict[PartyId, bytes]:
-        """
+        """Return the keys with which unsealed messages of the peers must be signed.
+
         Raises:
             NodeFailed: the other MPC node has not been met.
         """
