@@ -137,7 +137,7 @@ class PresignatureShares:
 
 
 class UsageTokens:
-    """Permissions, each for one use, presignatures that the other MPC node signs with (P2)."""
+    """Usage tokens: each permits one use of presignatures that the other node signs with (P2)."""
 
     def __init__(self) -> None:
         self._pool: _BoundedPool[tuple[bytes, int], None] = _BoundedPool()

@@ -1,6 +1,6 @@
-"""Verbs of key activation at an MPC node: ``vote``, ``activate``, ``standing``, ``abort``, ``drop``.
+"""Verbs of key activation at an MPC node: vote, activate, standing, abort, drop, holdings.
 
-The protocol is on the page of ``gateway.activation.decision``; ``holdings`` lists all shares.
+The protocol is on the page of ``gateway.activation.decision``.
 """
 
 from __future__ import annotations
