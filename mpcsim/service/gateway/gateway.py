@@ -36,7 +36,7 @@ from mpcsim.service.gateway.activation.attestations import Attestations
 from mpcsim.service.gateway.activation.suspensions import Suspensions
 from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.limits import Limit
-from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.gateway.sessions.routing import MessageRouter
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Sessions
@@ -147,7 +147,7 @@ class Gateway:
 
     def can_stream(self, verb: str) -> bool:
         """Return whether bodies of a verb may be forwarded while they arrive (``streaming``)."""
-        return verb == "exchange" and self._streaming.on
+        return verb == "exchange" and self._streaming.is_enabled
 
     async def handle_stream(
         self, verb: str, caller: CallerContext, body: Incoming
@@ -216,7 +216,7 @@ class Gateway:
                 raise key_exists(curve)
         session = await self.sessions.begin(caller, body.session_id, curve, GENERATION)
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             request = replace(body, messages=messages)
 
             def ask() -> Awaitable[bytes]:
@@ -224,7 +224,7 @@ class Gateway:
 
             return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
 
-        mail, _ = await self._router.route(caller, session, body.messages, opening)
+        mail, _ = await self._router.route(caller, session, body.messages, open_session)
         return wire.Mail(mail)
 
     async def _recover(self, caller: CallerContext, data: bytes) -> wire.Body:
@@ -247,13 +247,13 @@ class Gateway:
             self.sessions.end(session)
             raise recovered_meanwhile()
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             def ask() -> Awaitable[bytes]:
                 return self.links[party].call(session.scope("recover"), body, caller.times)
 
             return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
 
-        mail, begun = await self._router.route(caller, session, (), opening)
+        mail, begun = await self._router.route(caller, session, (), open_session)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
         return wire.Recovering(key.record, records, mail)
 
@@ -288,11 +288,11 @@ class Gateway:
             for j in parties
         ]
         asked = zip(parties, requests, strict=True)
-        halves = await all_of([self._half(caller, j, request, curve) for j, request in asked])
+        halves = await all_of([self._open_half(caller, j, request, curve) for j, request in asked])
         opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
-        return await self._opened(caller, key_id, curve, opened)
+        return await self._vault_opened(caller, key_id, curve, opened)
 
-    async def _half(
+    async def _open_half(
         self, caller: CallerContext, party: PartyId, request: wire.OpenHalf, curve: str
     ) -> wire.Half:
         """Ask one MPC node to open its half of a vault, or the whole vault."""
@@ -304,9 +304,9 @@ class Gateway:
         reply = await (
             self.attestations.ask_with_attestation(party, ask) if request.whole else ask()
         )
-        return answered(wire.Half, party, reply)
+        return decode_answer(wire.Half, party, reply)
 
-    async def _opened(
+    async def _vault_opened(
         self,
         caller: CallerContext,
         key_id: str,
@@ -343,7 +343,7 @@ class Gateway:
         scope = session.scope("sign")._replace(message=body.message, path=body.path)
         own = vault and replace(vault, halves={signer: vault.halves[signer]}, proofs={})
 
-        def opening(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
+        def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             self.suspensions.check(body.key_id)  # the session may have waited for its key
             request = replace(body, messages=messages, vault=own)
 
@@ -354,19 +354,19 @@ class Gateway:
                 self.attestations.ask_with_attestation(party, ask) if own and own.whole else ask()
             )
 
-        carrying = self._router.route(caller, session, body.messages, opening)
+        carrying = self._router.route(caller, session, body.messages, open_session)
         tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, body.session_id))
         if vault is None:
             mail, begun = await carrying
             return wire.Signing(tag, mail, begun[signer].answers)
-        opening_halves = [self._half(caller, j, request, curve) for j, request in others]
+        opening_halves = [self._open_half(caller, j, request, curve) for j, request in others]
         try:
             (mail, begun), halves = await both(carrying, all_of(opening_halves))
             first = begun[signer]
             opened = {j: half.half for (j, _), half in zip(others, halves, strict=True)}
             opened[signer] = first.half or b""
             allowance = halves[0].allowance if halves else None
-            found = await self._opened(caller, key_id, curve, opened, allowance)
+            found = await self._vault_opened(caller, key_id, curve, opened, allowance)
         except BaseException:
             if self.sessions.is_open(session):  # the client will not go on
                 await self.sessions.cancel([session])
@@ -392,14 +392,14 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
-        opening = _half_request(body.key_id, vault, other, body.using.hidden())
+        half_request = _half_request(body.key_id, vault, other, body.using.hidden())
         reply, half = await both(
             self.activation.ask_about_key(caller, signer, scope, request, curve, key_id),
-            self._half(caller, other, opening, curve),
+            self._open_half(caller, other, half_request, curve),
         )
-        answer = answered(wire.Answer, signer, reply)
+        answer = decode_answer(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
-        found = await self._opened(caller, key_id, curve, opened)
+        found = await self._vault_opened(caller, key_id, curve, opened)
         tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, session_id))
         return wire.Signing(tag, answer.messages, answer.answers, found)
 

@@ -112,7 +112,11 @@ class NodeIntroduction:
                     LOG.error("%s", refusal)
         identities = {party: hello.identity for party, hello in hellos.items()}
         if identities != self._introduced:
-            LOG.info("the MPC nodes, for REST nodes: %s=%s", pins.VARIABLE, pins.text(identities))
+            LOG.info(
+                "identities of the MPC nodes, for the settings of REST nodes: %s=%s",
+                pins.VARIABLE,
+                pins.text(identities),
+            )
         self._introduced, self._refusals = identities, refused
 
     def check_introduced(self) -> None:

@@ -109,7 +109,7 @@ class Limit:
             self._full_at[user_id] -= self._bucket.each_s
 
     @property
-    def users(self) -> int:
+    def user_count(self) -> int:
         """Number of users whose bucket is kept."""
         return len(self._full_at)
 

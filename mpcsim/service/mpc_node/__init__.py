@@ -6,12 +6,12 @@ Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``gateway``. ``node
 ``context``; around it ``app`` (HTTP) and ``metrics``.
 """
 
-from mpcsim.service.mpc_node.events import Event, read, verify
+from mpcsim.service.mpc_node.events import Event, read_log, verify_logs
 from mpcsim.service.mpc_node.identity import Identity
 
 __all__ = [
     "Event",
     "Identity",
-    "read",
-    "verify",
+    "read_log",
+    "verify_logs",
 ]

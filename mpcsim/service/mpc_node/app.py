@@ -46,7 +46,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
             reply = await in_thread(node.handle, verb, grant, body)
         return Response(reply, media_type=wire.MEDIA_TYPE)
 
-    async def refused(request: Request, error: Exception) -> Response:
+    async def on_refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
@@ -56,7 +56,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
             Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),
         ],
-        exception_handlers={**HANDLERS, Refused: refused},
+        exception_handlers={**HANDLERS, Refused: on_refused},
     )
 
 

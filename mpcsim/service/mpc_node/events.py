@@ -2,8 +2,8 @@
 
 Each event carries a hash of itself and of the event before, so that the last hash commits to the
 whole log. This *head* goes into every vote, and the other MPC node logs it when it acts on the
-vote: if one log is shortened or rewritten with new hashes, the other shows it (``verify``). The log
-has no secrets in it, and nothing about signatures.
+vote: if one log is shortened or rewritten with new hashes, the other shows it (``verify_logs``).
+The log has no secrets in it, and nothing about signatures.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class EventLog:
     @staticmethod
     def _add(cursor: sqlite3.Cursor, now: float, event: Event) -> None:
         """Add an event with the next number, the time and its hash."""
-        last = head(cursor)
+        last = log_head(cursor)
         time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
         event = replace(event, number=last.count + 1, time=time)
         cursor.execute(
@@ -159,7 +159,7 @@ def recording_refusals(
     """Log a request that is refused, as far as the store can be written.
 
     Args:
-        note: ``ShareStore.note``.
+        note: ``ShareStore.log_event``.
     """
     try:
         yield
@@ -171,7 +171,7 @@ def recording_refusals(
         raise
 
 
-def head(cursor: sqlite3.Cursor) -> LogHead:
+def log_head(cursor: sqlite3.Cursor) -> LogHead:
     """Return the number and hash of the last event."""
     row = cursor.execute("SELECT number, hash FROM events ORDER BY number DESC").fetchone()
     return EMPTY if row is None else LogHead(*row)
@@ -208,7 +208,7 @@ def _left_out(cursor: sqlite3.Cursor, *at: str) -> str:
     return said and f"{said}: too many for a line each"
 
 
-def read(path: Path) -> list[Event]:
+def read_log(path: Path) -> list[Event]:
     """Read the log of a store, which may be in use; nothing is written.
 
     Raises:
@@ -228,12 +228,12 @@ def read(path: Path) -> list[Event]:
 # ---------------------------------------------------------------------- verification
 
 
-def seen(other: LogHead) -> str:
+def head_outcome(other: LogHead) -> str:
     """Return the outcome of an event that logs the other log's head."""
     return f"{other.count} {other.hash.hex()}"
 
 
-def verify(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[str]:
+def verify_logs(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[str]:
     """Find places where a log was altered, as far as it and the other MPC node's log show it.
 
     Args:
@@ -245,14 +245,14 @@ def verify(own: Sequence[Event], other: Sequence[Event] | None = None) -> list[s
         A sentence for each place: first each log by itself, then against the other. Empty: none.
     """
     logs = {"this log": own} if other is None else {"this log": own, "the other log": other}
-    found = [text for name, log in logs.items() if (text := _broken(name, log))]
+    found = [text for name, log in logs.items() if (text := _first_break(name, log))]
     if other is not None:
-        found += _parted("this log", own, "the other log", other)
-        found += _parted("the other log", other, "this log", own)
+        found += _first_contradiction("this log", own, "the other log", other)
+        found += _first_contradiction("the other log", other, "this log", own)
     return found
 
 
-def _broken(name: str, log: Sequence[Event]) -> str | None:
+def _first_break(name: str, log: Sequence[Event]) -> str | None:
     """Describe the first event that does not follow from the one before."""
     before = EMPTY.hash
     for number, event in enumerate(log, start=1):
@@ -264,16 +264,18 @@ def _broken(name: str, log: Sequence[Event]) -> str | None:
     return None
 
 
-def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Event]) -> list[str]:
+def _first_contradiction(
+    name: str, log: Sequence[Event], witness: str, witness_log: Iterable[Event]
+) -> list[str]:
     """Describe the first head of a log that another log has recorded differently."""
     hashes = {event.number: event.hash for event in log} | {0: EMPTY.hash}
-    for event in seen_by:
+    for event in witness_log:
         if event.event not in {kind.value for kind in SEES_PEER}:
             continue
         count, _, digest = event.outcome.partition(" ")
         if not count.isdecimal():
             return [f"{witness}: event {event.number} does not say what it has seen"]
-        its = f"(its event {event.number}, {event.time}){_restored(name, log)}"
+        its = f"(its event {event.number}, {event.time}){_restore_note(name, log)}"
         if (present := hashes.get(int(count))) is None:
             return [
                 f"{name}: it ends at event {len(log)}, but {witness} has seen event {count} {its}"
@@ -285,7 +287,7 @@ def _parted(name: str, log: Sequence[Event], witness: str, seen_by: Iterable[Eve
     return []
 
 
-def _restored(name: str, log: Iterable[Event]) -> str:
+def _restore_note(name: str, log: Iterable[Event]) -> str:
     """Return a note if a restore may explain the difference."""
     numbers = [e.number for e in log if e.event == Kind.RESTORED.value]
     return f"; {name} was put back from a backup at event {numbers[-1]}" if numbers else ""

@@ -33,7 +33,7 @@ class MpcNodeMetrics(Collector):
         for node in self._nodes:
             role = ROLES[node.me]
             sessions.add_metric((role,), node.sessions)
-            counts = {(state, held): n for state, held, n in node.store.counts()}
+            counts = {(state, held): n for state, held, n in node.store.count_by_state()}
             for state in (PREPARED, VOTED, ACTIVE):
                 for held in (False, True):
                     labels = role, state, str(held).lower()

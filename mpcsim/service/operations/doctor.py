@@ -36,7 +36,7 @@ from mpcsim.service.gateway.diagnosis import (
     diagnose,
     identities_in,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
 from mpcsim.service.operations.assembly import distant
 from mpcsim.service.operations.data_folder import ring, store_file
@@ -246,7 +246,7 @@ class Doctor:
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)
         try:
             reply = await link.ask(Scope("testify", at[0]), Testify(*at, nonce))
-            said = answered(SignedTestimony, party, reply)
+            said = decode_answer(SignedTestimony, party, reply)
         except LinkFailed as failed:
             self.unheard[party] = _unheard(party, failed)
             return self.unheard[party]

@@ -39,7 +39,7 @@ from mpcsim.service.errors import (
 from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision, Request
 from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
@@ -122,7 +122,9 @@ class Activation:
             raise undecided(Refused(UNAVAILABLE, error.told)) from error
         if decision.record is not None and decision.record.record.epoch == body.key_id:
             for failure in decision.failures:
-                LOG.warning("a new key is in force, but not everywhere: %s", failure)
+                LOG.warning(
+                    "a new key is in force, but an MPC node has not activated it yet: %s", failure
+                )
             return decision.record
         no_agreement = disagreement("the MPC nodes do not vote for the same record")
         failure = decision.failures[0] if decision.failures else no_agreement
@@ -223,7 +225,9 @@ class Activation:
         """Get an MPC node's signed statement about a key, made for the other's present boot."""
         boot = (await self._links[to].hello(fresh=True)).boot
         scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
-        return answered(SignedTestimony, by, await self._links[by].call_or_ask(scope, body, times))
+        return decode_answer(
+            SignedTestimony, by, await self._links[by].call_or_ask(scope, body, times)
+        )
 
     async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
         """Make restored MPC nodes merge a key, and log refusals; the decision lock is held.
@@ -392,13 +396,13 @@ async def share_inventory(link: Link) -> list[Holding]:
     while len(found) <= MOST_HOLDINGS:
         after = found[-1].key_id if found else ""
         reply = await link.ask(Scope("holdings"), ListHoldings(after))
-        page = answered(Holdings, party, reply).holdings()
+        page = decode_answer(Holdings, party, reply).holdings()
         ids = [after, *(holding.key_id for holding in page)]
         if any(one >= other for one, other in pairwise(ids)):
             LOG.error("the %s lists its shares out of order", ROLES[party])
             raise unintelligible(party)
         if any(holding.curve not in CURVES for holding in page):
-            LOG.error("the %s lists a share on a curve that there is not", ROLES[party])
+            LOG.error("the %s lists a share on an unknown curve", ROLES[party])
             raise unintelligible(party)
         found += page
         if len(page) < PAGE:

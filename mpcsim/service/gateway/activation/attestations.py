@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import FAILED_DEPENDENCY, LinkFailed, Refused, Unmerged
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.statements import Attest, SignedAttestation
 
@@ -112,13 +112,18 @@ class Attestations:
             (other,) = self._links.keys() - {party}
             try:
                 reply = await self._links[other].ask(Scope("attest"), Attest())
-                said = answered(SignedAttestation, other, reply)
+                said = decode_answer(SignedAttestation, other, reply)
                 if said.statement.suspended:
                     await link.ask(Scope("hear"), said)
             except LinkFailed:
                 raise
             except Refused as refused:
-                LOG.warning("the %s has not heard: %s", ROLES[party], refused)
+                LOG.warning(
+                    "the %s has not accepted the %s's list of suspended keys: %s",
+                    ROLES[party],
+                    ROLES[other],
+                    refused,
+                )
 
     def _start_exchange(self, party: PartyId) -> asyncio.Task[bool]:
         """Start to bring an MPC node the other's statement, unless that is under way."""
@@ -134,7 +139,7 @@ class Attestations:
         new = False
         with suppress(Refused):  # the last statement counts for a while
             reply = await self._links[other].call(Scope("attest"), Attest(), Times())
-            self._latest[other] = answered(SignedAttestation, other, reply)
+            self._latest[other] = decode_answer(SignedAttestation, other, reply)
             new = True
         if other not in self._latest:
             return False
@@ -142,7 +147,12 @@ class Attestations:
             await self._links[party].call(Scope("hear"), self._latest[other], Times())
             self._exchanged_at[party] = self._clock()
         except Refused as refused:
-            LOG.warning("the %s has not heard from the %s: %s", ROLES[party], ROLES[other], refused)
+            LOG.warning(
+                "the %s has not accepted the %s's list of suspended keys: %s",
+                ROLES[party],
+                ROLES[other],
+                refused,
+            )
             return False
         return new
 

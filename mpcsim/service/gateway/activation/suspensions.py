@@ -70,7 +70,7 @@ from mpcsim.service.errors import (
     no_such_key,
     suspended,
 )
-from mpcsim.service.gateway.links.links import Link, Times, answered
+from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
@@ -224,7 +224,7 @@ class Suspensions:
         self._pending.pop(at, None)
 
     @property
-    def pending(self) -> int:
+    def pending_count(self) -> int:
         """Number of suspensions that the registry could not write yet."""
         return len(self._pending)
 
@@ -248,7 +248,7 @@ class Suspensions:
                 self._undelivered[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
     @property
-    def undelivered(self) -> int:
+    def undelivered_count(self) -> int:
         """Number of notices that an MPC node has yet to answer."""
         return sum(len(_undelivered(self._notices.get(at, {}))) for at in list(self._undelivered))
 
@@ -291,7 +291,7 @@ class Suspensions:
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            said = answered(wire.Acknowledged, notice.party, reply)
+            said = decode_answer(wire.Acknowledged, notice.party, reply)
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
             if not signed_by(identity, statement, said.signature):
@@ -331,7 +331,7 @@ class Suspensions:
                     self._forget(each)
             lifted = each == at and not recovered
             why = "no holder of a share asked for it" if lifted else "it has been recovered"
-            LOG.warning("%s is suspended no more: %s", _label(each), why)
+            LOG.warning("%s is no longer suspended: %s", _label(each), why)
         return True
 
     def _is_replaced(self, at: Occasion) -> bool:

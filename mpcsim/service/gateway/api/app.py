@@ -114,7 +114,7 @@ def create_app(
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
         *extra_routes(api.authenticate_with_body),
-        *page_routes(TITLE, partial(_document, gateway.verbs)),
+        *page_routes(TITLE, partial(_openapi, gateway.verbs)),
     ]
 
     @asynccontextmanager
@@ -133,10 +133,10 @@ def create_app(
         lifespan=lifespan,
         exception_handlers={
             **HANDLERS,
-            Refused: _refused,
-            StoreFailed: _store_failed,
-            TokenError: _unauthorized,
-            UnknownCredentials: _unknown_credentials,
+            Refused: _on_refused,
+            StoreFailed: _on_store_failed,
+            TokenError: _on_token_error,
+            UnknownCredentials: _on_unknown_credentials,
         },
     )
     app.router.redirect_slashes = False
@@ -207,7 +207,7 @@ class _Api:
     async def login(self, request: Request) -> Response:
         """Issue an access token for a user, with the API key and secret (HTTP Basic)."""
         self._check_credentials(request)
-        form = _form(await read_body(request, MAX_FORM_BYTES))
+        form = _parse_form(await read_body(request, MAX_FORM_BYTES))
         if form.get("grant_type") != "client_credentials":
             raise Refused(BAD_REQUEST, "grant_type: client_credentials is the only one")
         try:
@@ -230,7 +230,7 @@ class _Api:
         Raises:
             UnknownCredentials: API key and secret (HTTP Basic) are missing, or not the gateway's.
         """
-        if not self._registry.credentials().match(*_basic(request)):
+        if not self._registry.credentials().match(*_parse_basic_auth(request)):
             raise UnknownCredentials
 
     # ------------------------------------------------------------------ registered keys
@@ -244,7 +244,10 @@ class _Api:
 
     async def keys(self, request: Request) -> Response:
         claims = self.authenticate(request)
-        keys = [_key(key) | await self._record(key) for key in self._registry.keys(claims.user_id)]
+        keys = [
+            _key_document(key) | await self._record(key)
+            for key in self._registry.keys(claims.user_id)
+        ]
         return JSONResponse({"user_id": claims.user_id, "keys": keys})
 
     async def wallet(self, request: Request) -> Response:
@@ -336,7 +339,10 @@ class _Api:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can continue the session: free its place.
                 body = await read_body(request, wire.MAX_BODY_BYTES)
-                user_id, proof = self._verifier.claims_of_expired(token).user_id, _proof(request)
+                user_id, proof = (
+                    self._verifier.claims_of_expired(token).user_id,
+                    _session_proof(request),
+                )
                 await self._gateway.cancel_session(user_id, verb, body, proof)
             raise
         note(claims.user_id)
@@ -348,7 +354,7 @@ class _Api:
             wait_for_disconnect=partial(_wait_for_disconnect, request),
             name=name,
             is_password_guess=is_guess,
-            proof=_proof(request),
+            proof=_session_proof(request),
         )
         note(spans=caller.times.spans)
         try:
@@ -380,7 +386,7 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _proof(request: Request) -> str | None:
+def _session_proof(request: Request) -> str | None:
     """Return the signature with the session's key pair, if there is one."""
     return request.headers.get(session_keys.HEADER)
 
@@ -393,14 +399,14 @@ def _idempotency_name(request: Request, verb: str) -> Name | None:
         raise Refused(BAD_REQUEST, str(error)) from None
 
 
-def _document(verbs: frozenset[str]) -> dict[str, Any]:
+def _openapi(verbs: frozenset[str]) -> dict[str, Any]:
     # Imported late: it loads Ethereum libraries, and most gateways never serve the document.
     from mpcsim.service.gateway.api.openapi import openapi_document
 
     return openapi_document(TITLE, verbs)
 
 
-def _key(key: RegisteredKey) -> dict[str, str]:
+def _key_document(key: RegisteredKey) -> dict[str, str]:
     return {
         "key_id": key.key_id,
         "curve": key.curve,
@@ -414,7 +420,7 @@ def _check_binary(request: Request) -> None:
         raise HTTPException(415, f"the body is not {wire.MEDIA_TYPE}")
 
 
-def _form(body: bytes) -> dict[str, str]:
+def _parse_form(body: bytes) -> dict[str, str]:
     """Return the fields of a URL-encoded form; none if the body is no form.
 
     Raises:
@@ -430,7 +436,7 @@ def _form(body: bytes) -> dict[str, str]:
     return form
 
 
-def _basic(request: Request) -> tuple[str, str]:
+def _parse_basic_auth(request: Request) -> tuple[str, str]:
     """Return API key and secret of an HTTP Basic header (RFC 7617); empty if there is none."""
     scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
@@ -445,7 +451,7 @@ def _basic(request: Request) -> tuple[str, str]:
 # ---------------------------------------------------------------------- errors
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _on_refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refused)
     document: dict[str, Any] = {"error": str(error)}
     if isinstance(error, NodeFailed):
@@ -455,17 +461,17 @@ async def _refused(request: Request, error: Exception) -> Response:
     return JSONResponse(document, error.status, error.headers())
 
 
-async def _store_failed(request: Request, error: Exception) -> Response:
+async def _on_store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
     return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
 
 
-async def _unauthorized(request: Request, error: Exception) -> Response:
+async def _on_token_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):
         _log_unknown_signing_key(request, error)
-    return _challenged(error.detail(), "Bearer")
+    return _challenge_response(error.detail(), "Bearer")
 
 
 def _log_unknown_signing_key(request: Request, error: UnknownSigningKey) -> None:
@@ -476,10 +482,10 @@ def _log_unknown_signing_key(request: Request, error: UnknownSigningKey) -> None
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
 
 
-async def _unknown_credentials(request: Request, error: Exception) -> Response:
-    return _challenged({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
+async def _on_unknown_credentials(request: Request, error: Exception) -> Response:
+    return _challenge_response({"error": "unknown API key or secret"}, f'Basic realm="{TITLE}"')
 
 
-def _challenged(document: dict[str, Any], scheme: str) -> Response:
+def _challenge_response(document: dict[str, Any], scheme: str) -> Response:
     headers = Code.UNAUTHORIZED.headers() | {"WWW-Authenticate": scheme}
     return JSONResponse(document, UNAUTHORIZED, headers)

@@ -51,15 +51,15 @@ class SmartAccounts:
         Raises:
             ChainUnavailable: its node cannot be reached, or the contracts are not installed.
         """
-        return _outcome(self._current())
+        return _wait_for_service(self._current_attempt())
 
     def answer(self, endpoint: Endpoint, request: Mapping[str, object], user_id: str) -> Reply:
         """Answer a request, like ``SmartAccountService.answer``. On a chain that has restarted, as
         development nodes do, the contracts are deployed again, and the old state is forgotten."""
         from mpcsim.service.smart_account.errors import NoContract
 
-        making = self._current()
-        service = _outcome(making)
+        making = self._current_attempt()
+        service = _wait_for_service(making)
         try:
             return service.answer(endpoint, request, user_id)
         except NoContract:
@@ -75,12 +75,14 @@ class SmartAccounts:
         if making is not None and making.done() and making.exception() is None:
             making.result().chain.close()
 
-    def _current(self) -> Future[SmartAccountService]:
+    def _current_attempt(self) -> Future[SmartAccountService]:
         with self._lock:
             making = self._making
             if making is None or (making.done() and making.exception() is not None):
                 making = self._making = Future()
-                threading.Thread(target=_fulfil, args=(making, self._make), daemon=True).start()
+                threading.Thread(
+                    target=_create_service, args=(making, self._make), daemon=True
+                ).start()
             return making
 
     def route(self, authorize: Authorize) -> Route:
@@ -115,14 +117,14 @@ class _Endpoints:
         return Router(routes(self._accounts.answer, self._authorize), redirect_slashes=False)
 
 
-def _fulfil(making: Future[SmartAccountService], make: MakeService) -> None:
+def _create_service(making: Future[SmartAccountService], make: MakeService) -> None:
     try:
         making.set_result(make())
     except BaseException as error:
         making.set_exception(error)
 
 
-def _outcome(making: Future[SmartAccountService]) -> SmartAccountService:
+def _wait_for_service(making: Future[SmartAccountService]) -> SmartAccountService:
     from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 
     try:

@@ -67,7 +67,7 @@ class Times:
         return ", ".join(f"{name};dur={ms:.2f}" for name, ms in totals_ms(self.spans).items())
 
 
-def answered(kind: type[B], party: PartyId, reply: bytes) -> B:
+def decode_answer(kind: type[B], party: PartyId, reply: bytes) -> B:
     """Decode an MPC node's answer.
 
     Raises:
@@ -186,16 +186,16 @@ class Link:
         sent = bytearray()
         exchange = carrier.exchange(GATEWAY, party)
 
-        async def going() -> Pieces:
+        async def request_pieces() -> Pieces:
             async with aclosing(exchange.going(body)) as pieces:
                 async for piece in pieces:
                     sent.extend(piece)
                     yield piece
             called.append(self._timer())
 
-        upward = going()
+        upward = request_pieces()
 
-        async def coming() -> Pieces:
+        async def reply_pieces() -> Pieces:
             if self.down:
                 raise unreachable(party)
             await self.hello()
@@ -208,13 +208,13 @@ class Link:
                 if not called:
                     raise
                 await self.hello(fresh=True)
-                yield await self._granted(scope, bytes(sent))
+                yield await self._send_with_grant(scope, bytes(sent))
 
         answering = False
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                aclosing(exchange.coming(coming())) as answer,
+                aclosing(exchange.coming(reply_pieces())) as answer,
             ):
                 async for piece in answer:
                     if not called and len(sent) != size:  # an answer before the whole request
@@ -318,10 +318,10 @@ class Link:
     async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:
             try:
-                return await self._granted(scope, data)
+                return await self._send_with_grant(scope, data)
             except AnotherBoot:  # the node has restarted since its last hello
                 await self.hello(fresh=True)
-                return await self._granted(scope, data)
+                return await self._send_with_grant(scope, data)
         except GrantRefused as refused:
             raise self._grant_refused(scope, refused) from None
 
@@ -329,7 +329,7 @@ class Link:
         LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
         return at_odds(self.port.me)
 
-    async def _granted(self, scope: Scope, data: bytes) -> bytes:
+    async def _send_with_grant(self, scope: Scope, data: bytes) -> bytes:
         if self.down:
             raise unreachable(self.port.me)
         await self.hello()

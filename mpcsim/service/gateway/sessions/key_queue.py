@@ -25,7 +25,7 @@ class KeyQueue:
         self.capacity = capacity
         self.max_wait_s = max_wait_s
         self.slots = slots
-        self._held: Counter[Hashable] = Counter()
+        self._holders: Counter[Hashable] = Counter()
         self.listener: Callable[[Hashable, bool], None] | None = None
         """Callback for each key that is taken (True) or given up (False)."""
         self._waiters: dict[Hashable, deque[asyncio.Future[None]]] = {}
@@ -36,12 +36,12 @@ class KeyQueue:
         return key in self._waiters
 
     @property
-    def held(self) -> int:
+    def holder_count(self) -> int:
         """Number of holders, of all keys together."""
-        return sum(list(self._held.values()))
+        return sum(list(self._holders.values()))
 
     @property
-    def waiting(self) -> int:
+    def waiting_count(self) -> int:
         """Number of waiting requests, for all keys together."""
         return sum(map(len, list(self._waiters.values())))
 
@@ -61,8 +61,8 @@ class KeyQueue:
                 has disconnected.
         """
         waiters = self._waiters.setdefault(key, deque())
-        if self._held[key] < self.slots:
-            self._held[key] += 1
+        if self._holders[key] < self.slots:
+            self._holders[key] += 1
         else:
             if len(waiters) >= self.capacity:
                 raise TimeoutError
@@ -103,9 +103,9 @@ class KeyQueue:
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        self._held[key] -= 1
-        if not self._held[key]:
-            del self._held[key], self._waiters[key]
+        self._holders[key] -= 1
+        if not self._holders[key]:
+            del self._holders[key], self._waiters[key]
 
 
 @asynccontextmanager

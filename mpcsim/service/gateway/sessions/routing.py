@@ -28,7 +28,7 @@ from mpcsim.service.errors import (
     timed_out,
     unintelligible,
 )
-from mpcsim.service.gateway.links.links import Link, answered
+from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.threads import all_of
@@ -145,7 +145,7 @@ class MessageRouter:
                 read = _read_headers_from_node(session, party, answer.messages)
                 said[party] += len(read)
                 if said[party] > MAX_MESSAGES_OF_NODE:
-                    LOG.error("the %s says more than any protocol has it say", ROLES[party])
+                    LOG.error("the %s sends more messages than any protocol has", ROLES[party])
                     raise unintelligible(party)
                 under_way += read
                 if not session.makes_key and any(e.kind == ABORT_KIND for e, _ in read):
@@ -184,7 +184,7 @@ class MessageRouter:
             if never_had_it or not isinstance(refused, LinkFailed):
                 session.open_nodes.discard(party)
             raise
-        return answered(wire.Answer, party, reply)
+        return decode_answer(wire.Answer, party, reply)
 
 
 def _read_headers_from_node(

@@ -222,7 +222,7 @@ class Sessions:
         return self._key_creation_slots
 
     @property
-    def open(self) -> Collection[Session]:
+    def open_sessions(self) -> Collection[Session]:
         """Sessions that are open now."""
         return list(self._sessions.values())
 

@@ -81,13 +81,13 @@ class Reply:
         """Add a piece."""
         self._coming.put_nowait(piece)
 
-    def over(self, task: asyncio.Task[bool]) -> None:
+    def finish(self, task: asyncio.Task[bool]) -> None:
         """End the reply with the outcome of the task that filled it."""
         if not task.cancelled():
             task.exception()  # marks it as retrieved, whether or not the caller still waits
         self._coming.put_nowait(task)
 
-    async def begins(self) -> bool:
+    async def wait_for_first_piece(self) -> bool:
         """Wait for the first piece, and return True; False: the body must be stored first.
 
         Raises:
@@ -135,7 +135,7 @@ class Streaming:
         self._under_way: set[asyncio.Task[bool]] = set()
 
     @property
-    def on(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether messages are forwarded while they arrive, at present."""
         if self._carrier.faulty:
             return False
@@ -159,9 +159,9 @@ class Streaming:
         task = asyncio.create_task(self._forward(caller, session, body, reply))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        task.add_done_callback(reply.over)
+        task.add_done_callback(reply.finish)
         try:
-            return reply if await reply.begins() else None
+            return reply if await reply.wait_for_first_piece() else None
         except asyncio.CancelledError:
             task.cancel()
             raise

@@ -71,7 +71,7 @@ class Attestations:
             NodeFailed: more keys are suspended than one can name.
         """
         at_ms = int(self._now() * 1000)  # taken before the list, so that it is never too late
-        suspended = self._store.suspended(MAX_ATTESTED + 1)
+        suspended = self._store.suspended_key_ids(MAX_ATTESTED + 1)
         if len(suspended) > MAX_ATTESTED:
             text = f"the {ROLES[self._me]} has more suspended keys than it can list"
             raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)

@@ -48,8 +48,8 @@ Invariants
         contradicts no vote that R has forgotten, or does no harm:
         - nothing was forgotten: the session began after the restore, or the backup knows that it
           was over. R stores each epoch before it reveals anything in the session, without which P
-          cannot vote (``ShareStore.enter``), and stores that a session ended without a vote; of
-          the ended ones it keeps ``store.ENTERED`` a user and curve
+          cannot vote (``ShareStore.enter_epoch``), and stores that a session ended without a vote;
+          of the ended ones it keeps ``store.ENTERED`` a user and curve
         - or what the epoch would replace is in force at R: then P drops the epoch, or has it in
           force and goes on. As long as P has its vote, the key is DOUBTFUL: whoever kept R's
           forgotten vote could put the epoch in force at P, and the replaced share must not sign
@@ -149,7 +149,7 @@ class RestoreReconciliation:
             NodeFailed: what is stored of the key is damaged.
         """
         at = ask.user_id, ask.curve_name
-        aborted = self._store.aborted(*at, MAX_EPOCHS)  # an abort is never taken back
+        aborted = self._store.aborted_epochs(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
         statement = Testimony(

@@ -126,8 +126,8 @@ class Voting:
         """Return the active and the voted share of a key, without the shares (2')."""
         at = ask.user_id, ask.curve_name
         return Standing(
-            self.describe_share(self._store.active(*at)),
-            self.describe_share(self._store.voted(*at)),
+            self.describe_share(self._store.active_share(*at)),
+            self.describe_share(self._store.voted_share(*at)),
         )
 
     def abort(self, body: End) -> Ended:
@@ -190,7 +190,7 @@ class Voting:
         except ValueError:
             record = None
         if record is None:
-            raise self._damaged()
+            raise self._damaged_record_error()
         return Held(epoch, share.public_key, share.recoveries, record)
 
     def _record(self, share: StoredShare) -> SignedRecord | None:
@@ -210,9 +210,9 @@ class Voting:
         try:
             return SignedRecord.from_bytes(record)
         except InvalidEncoding:
-            raise self._damaged() from None
+            raise self._damaged_record_error() from None
 
-    def _damaged(self) -> NodeFailed:
+    def _damaged_record_error(self) -> NodeFailed:
         me = ROLES[self._me]
         return store_failed(f"the {me}'s stored record of this key is damaged", self._me)
 

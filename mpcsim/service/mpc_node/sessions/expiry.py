@@ -53,4 +53,4 @@ class SessionExpiry:
         except StoreFailed as error:
             if not store.database.needs_emptying:
                 raise
-            LOG.error("%s: what was deleted stays in the store for now: %s", me, error)
+            LOG.error("%s: deleted data stays in the store's files for now: %s", me, error)

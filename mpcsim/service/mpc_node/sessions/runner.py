@@ -46,7 +46,7 @@ class SessionRunner:
         """Log that a key is being made, before anything is done."""
         purpose = session.purpose
         try:
-            self._context.store.note(
+            self._context.store.log_event(
                 Kind.BEGUN,
                 purpose.user_id,
                 purpose.curve,
@@ -94,7 +94,7 @@ class SessionRunner:
             return
         with self._context.share_changes:  # excludes a sweep
             self._sessions.check_open(session)
-            self._context.store.enter(epoch.hex(), session.user_id, session.purpose.curve)
+            self._context.store.enter_epoch(epoch.hex(), session.user_id, session.purpose.curve)
             session.epoch = epoch.hex()
 
     def _store_output(self, session: Session, output: Output[Any]) -> None:

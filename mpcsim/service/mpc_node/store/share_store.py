@@ -106,7 +106,7 @@ class ShareStore:
             )
         ]
 
-    def counts(self) -> list[tuple[str, bool, int]]:
+    def count_by_state(self) -> list[tuple[str, bool, int]]:
         """Count the shares by state and whether suspended; cheap, since cached until a write."""
 
         def read() -> list[tuple[str, bool, int]]:
@@ -122,11 +122,11 @@ class ShareStore:
 
         return self._with_pending(self._database.at_hand(key_id, read))
 
-    def active(self, user_id: str, curve: str) -> StoredShare | None:
+    def active_share(self, user_id: str, curve: str) -> StoredShare | None:
         """Return the share of the user's present key on a curve."""
         return self._in_state(ACTIVE, user_id, curve)
 
-    def voted(self, user_id: str, curve: str) -> StoredShare | None:
+    def voted_share(self, user_id: str, curve: str) -> StoredShare | None:
         """Return the share of the outstanding vote."""
         return self._in_state(VOTED, user_id, curve)
 
@@ -176,7 +176,7 @@ class ShareStore:
         rows = self._database.rows(query, user_id, curve)
         return [self._with_pending(StoredShare(*row)) for row in rows]
 
-    def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
+    def aborted_epochs(self, user_id: str, curve: str, limit: int) -> list[str]:
         """Return epochs whose abort this node has signed, the newest first, up to a number."""
         rows = self._database.rows(
             "SELECT key_id FROM signed WHERE user_id = ? AND curve = ? AND what = 'abort'"
@@ -199,7 +199,7 @@ class ShareStore:
             marks = ", ".join("?" * len(astuple(share)))
             cursor.execute(f"INSERT INTO shares ({COLUMNS}) VALUES ({marks})", astuple(share))
 
-    def enter(self, key_id: str, user_id: str, curve: str) -> None:
+    def enter_epoch(self, key_id: str, user_id: str, curve: str) -> None:
         """Store that a session makes shares of this epoch, before anybody can vote for it.
 
         When the session ends without a vote, none will follow: that is stored, too, and so known to
@@ -268,7 +268,7 @@ class ShareStore:
             check_follows(cursor, share)
             sign_once(cursor, key_id, *at, "vote")
             cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
-            vote = sign(share, events.head(cursor))
+            vote = sign(share, events.log_head(cursor))
             cursor.execute(
                 "UPDATE shares SET state = 'voted', record = ? WHERE key_id = ?", (vote, key_id)
             )
@@ -314,7 +314,7 @@ class ShareStore:
                     "UPDATE shares SET state = 'active', record = ? WHERE key_id = ?",
                     (record, key_id),
                 )
-                seen = events.seen(other)
+                seen = events.head_outcome(other)
                 self._log.write(cursor, kind, *at, key_id=key_id, session=session, outcome=seen)
                 for old, state in gone:
                     if state == ACTIVE:
@@ -520,7 +520,7 @@ class ShareStore:
             if share is not None:
                 cursor.execute("UPDATE shares SET share = ? WHERE key_id = ?", (share, key_id))
 
-    def suspended(self, limit: int) -> list[str]:
+    def suspended_key_ids(self, limit: int) -> list[str]:
         """Return the key_ids of suspended shares in force, up to a number."""
         rows = self._database.rows(
             "SELECT key_id FROM shares WHERE state = ? AND suspended IS NOT NULL"
@@ -532,7 +532,7 @@ class ShareStore:
         found |= {i for i in list(self._pending) if (s := self.find(i)) and s.state == ACTIVE}
         return sorted(found)[:limit]
 
-    def note(
+    def log_event(
         self, kind: Kind, user_id: str, curve: str, key_id: str, session: str, outcome: str = ""
     ) -> None:
         """Log an event that changes no share."""

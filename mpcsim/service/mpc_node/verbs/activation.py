@@ -52,7 +52,7 @@ class Activation:
             if not session.done:
                 raise Refused(CONFLICT, f"the {ROLES[context.me]} is not done")
             at = made.user_id, made.curve
-            with recording_refusals(context.store.note, *at, session.session_id, made.key_id):
+            with recording_refusals(context.store.log_event, *at, session.session_id, made.key_id):
                 return self._voting.vote(made.key_id)
 
     def activate(self, grant: Grant, data: bytes) -> None:
@@ -65,7 +65,7 @@ class Activation:
             made_in = self._sessions.find_by_made_share(record.key_id)
             session_id = made_in.session_id if made_in else b""
             try:
-                with recording_refusals(context.store.note, *at, session_id, record.key_id):
+                with recording_refusals(context.store.log_event, *at, session_id, record.key_id):
                     self._voting.activate(body, session_id.hex())
             finally:  # also if the replaced share could not be erased from the disk
                 self._forget_replaced(*at)
@@ -111,7 +111,7 @@ class Activation:
         abort = body.abort
         grant.check(Scope("drop", abort.user_id, abort.epoch))
         at, key_id = (abort.user_id, abort.curve_name), abort.epoch.hex()
-        note = self._context.store.note
+        note = self._context.store.log_event
         with self._context.share_changes, recording_refusals(note, *at, b"", key_id):
             self._voting.drop(body)
             if (session := self._sessions.find_by_made_share(key_id)) is not None:

@@ -54,12 +54,12 @@ class KeyCreation:
             agreed = dkg.setup(curve, THRESHOLD, HOLDERS, scheme)
         except UsageError:
             raise Refused(BAD_REQUEST, "Invalid curve") from None
-        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+        with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
             self._expiry.sweep()
             with context.lock:
                 self._shares.check_merged(*context.store.of_key(user_id, curve))
-                if context.store.active(user_id, curve):
+                if context.store.active_share(user_id, curve):
                     raise key_exists(curve)
                 party = dkg.party(
                     agreed,
@@ -78,11 +78,11 @@ class KeyCreation:
         body = wire.Recover.from_bytes(data)
         context, user_id, curve = self._context, grant.user_id, body.curve_name
         scheme = _scheme(curve, body.k)
-        with recording_refusals(context.store.note, user_id, curve, body.session_id):
+        with recording_refusals(context.store.log_event, user_id, curve, body.session_id):
             peers = self._peers(body.session_id)
             self._expiry.sweep()
             with context.lock:
-                stored = context.store.active(user_id, curve)
+                stored = context.store.active_share(user_id, curve)
                 if stored is None:
                     raise no_such_key()
                 key_id = bytes.fromhex(stored.key_id)

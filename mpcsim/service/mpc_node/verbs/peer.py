@@ -61,6 +61,6 @@ class PeerStatements:
             try:
                 self._reconciliation.accept_statement(body, self._boot.hello.boot)
             finally:  # it may have been suspended, though it stays unmerged
-                active = self._context.store.active(*at)
+                active = self._context.store.active_share(*at)
                 if active is not None and active.suspended is not None:
                     self._suspensions.suspend_share(active, active.suspended)
