@@ -238,7 +238,7 @@ class Streaming:
             check_header(session, party, envelope)
             said.append(envelope)
 
-        def check_open() -> None:
+        def raise_if_ended() -> None:
             if not self._sessions.is_open(session):
                 raise _SessionEnded
 
@@ -248,7 +248,7 @@ class Streaming:
         def take(piece: bytes) -> None:
             nonlocal kept
             passed = kept + _validate_answer(party, answer.feed, piece)
-            check_open()
+            raise_if_ended()
             kept = passed if answer.done else b""  # together with the last byte
             if passed and not answer.done:
                 reply.put(passed)
@@ -262,7 +262,7 @@ class Streaming:
                 raise no_such_session()
 
         upward = _validated_pieces(
-            body, ExchangeValidator(to_node), patience_s, check_open, check_whole
+            body, ExchangeValidator(to_node), patience_s, raise_if_ended, check_whole
         )
         try:
             await link.stream(scope, upward, body.size, caller.times, take)
@@ -282,14 +282,14 @@ async def _validated_pieces(
     body: Incoming,
     validator: ExchangeValidator,
     patience_s: float,
-    check_open: Callable[[], None],
+    raise_if_ended: Callable[[], None],
     check_whole: Callable[[bytes], None],
 ) -> Pieces:
     """Yield the bytes of a body that may be forwarded, as they arrive.
 
     Args:
         patience_s: time that the body may take.
-        going_on: raises if nothing more may be forwarded.
+        raise_if_ended: raises if nothing more may be forwarded.
         check_whole: raises if the last byte must not be forwarded; given SHA-256 of the body.
 
     Raises:
@@ -305,13 +305,13 @@ async def _validated_pieces(
             if body.complete:
                 break
             if passed:
-                check_open()
+                raise_if_ended()
                 yield passed
             passed = b""
             chunk = await body.more(max(0.0, until - loop.time()))
         last = validator.finish()
         check_whole(hashed.digest())
-        check_open()
+        raise_if_ended()
         yield passed + last
     except (InvalidEncoding, Refused, ClientDisconnect, TimeoutError) as error:
         raise _StoreFirst from error
