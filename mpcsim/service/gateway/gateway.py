@@ -287,8 +287,8 @@ class Gateway:
             )
             for j in parties
         ]
-        asked = zip(parties, requests, strict=True)
-        halves = await all_of([self._open_half(caller, j, request, curve) for j, request in asked])
+        pairs = zip(parties, requests, strict=True)
+        halves = await all_of([self._open_half(caller, j, request, curve) for j, request in pairs])
         opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
         return await self._vault_opened(caller, key_id, curve, opened)
 

@@ -287,7 +287,7 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
     assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
     assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
-    assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
+    assert caplog.messages[-1].endswith("no longer suspended: no holder of a share asked for it")
 
 
 @pytest.mark.parametrize("opens", MPC_NODES)

@@ -216,8 +216,8 @@ class Activation:
     ) -> None:
         """Bring an MPC node the other's statement about a key; the decision lock is held."""
         (other,) = self._links.keys() - {party}
-        said = await self._reconciliation_statement(other, party, user_id, curve, times)
-        await self._links[party].call_or_ask(Scope("merge", user_id), said, times)
+        signed = await self._reconciliation_statement(other, party, user_id, curve, times)
+        await self._links[party].call_or_ask(Scope("merge", user_id), signed, times)
 
     async def _reconciliation_statement(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
@@ -238,10 +238,10 @@ class Activation:
         Raises:
             LinkFailed: one cannot be reached.
         """
-        found = await self._merge_each_restored(user_id, curve, times)
-        for refused in filter(None, found.values()):
+        outcomes = await self._merge_each_restored(user_id, curve, times)
+        for refused in filter(None, outcomes.values()):
             LOG.error("%s key of user %s: %s", curve, user_id, refused)
-        return bool(found)
+        return bool(outcomes)
 
     async def _merge_each_restored(
         self, user_id: str, curve: str, times: Times | None
@@ -255,27 +255,27 @@ class Activation:
             LinkFailed: one cannot be reached.
         """
         one, other = self._links
-        found: dict[PartyId, Refused | None] = {}
+        outcomes: dict[PartyId, Refused | None] = {}
         for party, witness in ((one, other), (other, one)):
             try:
-                said = await self._reconciliation_statement(party, witness, user_id, curve, times)
-                if said.statement.restored:
-                    found[party] = None
+                signed = await self._reconciliation_statement(party, witness, user_id, curve, times)
+                if signed.statement.restored:
+                    outcomes[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                found[party] = refused
-        waiting = [party for party, refused in found.items() if refused is None]
+                outcomes[party] = refused
+        waiting = [party for party, refused in outcomes.items() if refused is None]
         # If both were restored, the first may merge only after the second (--other-restored-too).
         for party in (*waiting, *waiting[:-1]):
             try:
                 await self._merge(party, user_id, curve, times)
-                found[party] = None
+                outcomes[party] = None
             except LinkFailed:
                 raise
             except Refused as refused:
-                found[party] = refused
-        return found
+                outcomes[party] = refused
+        return outcomes
 
     async def signed_record(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None

@@ -112,9 +112,9 @@ class Attestations:
             (other,) = self._links.keys() - {party}
             try:
                 reply = await self._links[other].ask(Scope("attest"), Attest())
-                said = decode_answer(SignedAttestation, other, reply)
-                if said.statement.suspended:
-                    await link.ask(Scope("hear"), said)
+                signed = decode_answer(SignedAttestation, other, reply)
+                if signed.statement.suspended:
+                    await link.ask(Scope("hear"), signed)
             except LinkFailed:
                 raise
             except Refused as refused:

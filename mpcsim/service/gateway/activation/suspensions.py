@@ -291,17 +291,17 @@ class Suspensions:
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            said = decode_answer(wire.Acknowledged, notice.party, reply)
-            statement = Suspended(at.key_id, digest(notice.notice), said.opened)
+            acknowledgement = decode_answer(wire.Acknowledged, notice.party, reply)
+            statement = Suspended(at.key_id, digest(notice.notice), acknowledgement.opened)
             identity = (await link.hello(fresh=True)).identity
-            if not signed_by(identity, statement, said.signature):
+            if not signed_by(identity, statement, acknowledgement.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
             if at in self._pending:
                 return  # delivered again once the suspension can be written
-            answered_notice = replace(notice, opened=said.opened)
-            await in_thread(self._registry.acknowledge, answered_notice, said.signature)
-            self._notices[at][notice.party] = answered_notice
+            answered = replace(notice, opened=acknowledgement.opened)
+            await in_thread(self._registry.acknowledge, answered, acknowledgement.signature)
+            self._notices[at][notice.party] = answered
         except (Refused, StoreFailed) as error:
             LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 

@@ -160,9 +160,9 @@ class OverHttp:
                 aclosing(reply.pieces) as pieces,
             ):
                 if reply.status != 200:
-                    said = b"".join([piece async for piece in pieces])
-                    call.over(reply.status, len(said))
-                    raise from_json(reply.status, said, self.me)
+                    error_body = b"".join([piece async for piece in pieces])
+                    call.over(reply.status, len(error_body))
+                    raise from_json(reply.status, error_body, self.me)
                 got = 0
                 async for piece in pieces:
                     got += len(piece)

@@ -116,7 +116,7 @@ class MessageRouter:
         under_way = sent
         mail: list[RoutedMessage] = []
         begun: dict[PartyId, wire.Answer] = {}
-        said: Counter[PartyId] = Counter()
+        message_counts: Counter[PartyId] = Counter()
         for _ in range(MAX_DELIVERIES):
             outboxes: dict[PartyId, list[RoutedMessage]] = {}
             for envelope, data in under_way:
@@ -143,8 +143,8 @@ class MessageRouter:
             under_way = []
             for party, answer in zip(receivers, answers, strict=True):
                 read = _read_headers_from_node(session, party, answer.messages)
-                said[party] += len(read)
-                if said[party] > MAX_MESSAGES_OF_NODE:
+                message_counts[party] += len(read)
+                if message_counts[party] > MAX_MESSAGES_OF_NODE:
                     LOG.error("the %s sends more messages than any protocol has", ROLES[party])
                     raise unintelligible(party)
                 under_way += read

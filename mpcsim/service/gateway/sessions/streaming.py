@@ -226,17 +226,17 @@ class Streaming:
             Refused: the MPC node's refusal, or it has not answered.
         """
         link = self._links[party]
-        sent: list[Envelope] = []
+        from_client: list[Envelope] = []
 
         def to_node(envelope: Envelope) -> None:
             check_header(session, CLIENT, envelope)
-            sent.append(envelope)
+            from_client.append(envelope)
 
-        said: list[Envelope] = []
+        from_node: list[Envelope] = []
 
         def to_client(envelope: Envelope) -> None:
             check_header(session, party, envelope)
-            said.append(envelope)
+            from_node.append(envelope)
 
         def raise_if_ended() -> None:
             if not self._sessions.is_open(session):
@@ -271,11 +271,11 @@ class Streaming:
                 await self._on_node_abort(party)
             raise
         last = kept + _validate_answer(party, lambda _: answer.finish(), b"")
-        if any(envelope.kind == ABORT_KIND for envelope in said):
+        if any(envelope.kind == ABORT_KIND for envelope in from_node):
             await self._on_node_abort(party)
         if not answer.open and session.requests_to_come <= 0:
             session.open_nodes.discard(party)
-        return any(envelope.kind == ABORT_KIND for envelope in sent), last
+        return any(envelope.kind == ABORT_KIND for envelope in from_client), last
 
 
 async def _validated_pieces(
