@@ -55,7 +55,7 @@ from fastapi import FastAPI
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Limits
 from mpcsim.sim.call_times import CallTimes
@@ -104,7 +104,7 @@ class LocalService:
 
     scope: ClassVar[Scope] = "rest"
     """What its times are the times of: whole REST calls, vault and registry included."""
-    gateway: OpenGateway
+    gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
     app: FastAPI
     """The node."""
@@ -266,11 +266,13 @@ class LocalService:
         """
         headers = {} if username is None else self._authorization(username)
         return httpx.AsyncClient(
-            transport=_AsyncDoor(self), base_url=ADDRESS, headers=headers, timeout=None
+            transport=_AsyncTransport(self), base_url=ADDRESS, headers=headers, timeout=None
         )
 
     def _client(self, address: str, headers: dict[str, str]) -> httpx.Client:
-        return httpx.Client(transport=_Door(self), base_url=address, headers=headers, timeout=None)
+        return httpx.Client(
+            transport=_BlockingTransport(self), base_url=address, headers=headers, timeout=None
+        )
 
     def _authorization(self, username: str) -> dict[str, str]:
         return {"authorization": f"Bearer {self.gateway.token(username)}"}
@@ -344,7 +346,7 @@ class LocalService:
                 self.wait(pause_ms)
             began = self.now_ms
             try:
-                answer = self._made(call)
+                answer = self._call(call)
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
                 continue
@@ -400,7 +402,7 @@ class LocalService:
         carried: list[DeliveredMessage] = []
         try:
             self.change()
-            self._succeed(call)
+            self._call_successfully(call)
             gateway.listener = carried.append
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
@@ -408,7 +410,7 @@ class LocalService:
                 self.change(calls.recording_network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
-                self._succeed(call)
+                self._call_successfully(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
                 made.append(RecordedCall(ended, tuple(carried)))
@@ -417,14 +419,14 @@ class LocalService:
             self.change(*before)
         return made
 
-    def _made(self, call: Callable[[], object]) -> object:
+    def _call(self, call: Callable[[], object]) -> object:
         """Make a call; a coroutine is run."""
         answer = call()
         return self.run(answer) if inspect.iscoroutine(answer) else answer
 
-    def _succeed(self, call: Callable[[], object]) -> None:
+    def _call_successfully(self, call: Callable[[], object]) -> None:
         """Make a call that has to succeed."""
-        answer = self._made(call)
+        answer = self._call(call)
         if isinstance(answer, httpx.Response) and answer.is_error:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 
@@ -542,7 +544,7 @@ class LocalService:
         return f"LocalService({self.clock} time, network {name}, scope {self.scope})"
 
 
-class _Door(httpx.BaseTransport):
+class _BlockingTransport(httpx.BaseTransport):
     """Takes a blocking client's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:
@@ -553,7 +555,7 @@ class _Door(httpx.BaseTransport):
         return self._service.run(self._service.answer(request))
 
 
-class _AsyncDoor(httpx.AsyncBaseTransport):
+class _AsyncTransport(httpx.AsyncBaseTransport):
     """Takes a coroutine's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:

@@ -222,7 +222,7 @@ def of_operations() -> dict[str, Draw]:
 @cache
 def flow() -> Flow:
     """A transfer, signed with a whole key: nobody looks at who signs."""
-    service = setup.embedded(rng=SeededRng("figures, chain"))
+    service = setup.over_embedded_chain(rng=SeededRng("figures, chain"))
     key = setup.account(SeededRng("figures, owner").bytes(32))
     service.bundler.pay(service.owner_account(key.address), 10**18)
     client = SmartAccountClient(ServiceTransport(service), chain_id=service.chain.chain_id)

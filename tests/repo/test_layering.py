@@ -18,7 +18,7 @@ FLOORS: list[list[str]] = [
     ["ids", "platforms", "strict_json"],
     ["crypto"],
     ["protocols"],
-    ["carrier"],
+    ["link_transport"],
     ["sim"],
     ["service"],
     ["node"],

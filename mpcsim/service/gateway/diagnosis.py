@@ -37,8 +37,8 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
-from mpcsim.service.rpc.standing import ACTIVE, VOTED, Holding, Standing
-from mpcsim.service.rpc.statements import SignedRecord, Testimony
+from mpcsim.service.rpc.activation_messages import ACTIVE, VOTED, ActivationState, ShareInfo
+from mpcsim.service.rpc.statements import ReconciliationStatement, SignedRecord
 from mpcsim.service.storage.database import REGISTRY, file_of
 
 _REPAIR: Final = "mpcsim doctor --repair has it follow them"
@@ -64,7 +64,7 @@ class ProblemKind(Enum):
 
 
 BOTH_RESTORED: Final = 2
-"""``Testimony.restored`` of a store that was restored with ``--other-restored-too``."""
+"""``ReconciliationStatement.restored`` of a store restored with ``--other-restored-too``."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ class NodeStatement:
     """Signed statement of an MPC node about a key, its signature already verified."""
 
     identity: bytes
-    statement: Testimony
+    statement: ReconciliationStatement
     seal_number: int | None = None
     """Number of the node's seal key, from its hello; None: not known."""
 
-    def share_inventory(self) -> Iterator[Holding]:
+    def share_inventory(self) -> Iterator[ShareInfo]:
         """Return the node's shares that are in force, or have been voted for."""
         node = self.statement
         for state, held in ((ACTIVE, node.active), (VOTED, node.voted)):
             if held is not None:
                 at = node.user_id, node.curve_name
-                yield Holding(held.epoch.hex(), *at, held.public_key, state, held.number)
+                yield ShareInfo(held.epoch.hex(), *at, held.public_key, state, held.number)
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _decision_of(case: Case, statements: Mapping[PartyId, NodeStatement]) -> Dec
     for party, node in statements.items():
         decision.take_state(
             party,
-            Standing(node.statement.active, node.statement.voted),
+            ActivationState(node.statement.active, node.statement.voted),
         )
     return decision
 

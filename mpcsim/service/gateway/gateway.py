@@ -22,14 +22,14 @@ from mpcsim.service.errors import (
     SIGNING,
     LinkFailed,
     Refused,
-    do_not_fit,
+    gateway_starting,
+    key_already_active,
     key_exists,
-    made_already,
+    key_recovered_meanwhile,
     no_such_key,
     no_such_user,
     not_authentic,
-    recovered_meanwhile,
-    starting,
+    stores_inconsistent,
 )
 from mpcsim.service.gateway.activation.activation import Activation
 from mpcsim.service.gateway.activation.attestations import Attestations
@@ -43,11 +43,11 @@ from mpcsim.service.gateway.sessions.sessions import CallerContext, Sessions
 from mpcsim.service.gateway.sessions.streaming import Reply, Streaming
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.http import Incoming
-from mpcsim.service.web.threads import all_of, both
+from mpcsim.service.web.http import RequestBody
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all, gather_both
 
 REQUESTS_OF_USER: Final = 128
 """Concurrent requests of one user, besides those that may wait for its keys. While an MPC node
@@ -121,7 +121,7 @@ class Gateway:
         Raises:
             LinkFailed: a node has never answered, and does not now.
         """
-        found = await all_of([link.latest_hello() for link in self.links.values()])
+        found = await gather_all([link.latest_hello() for link in self.links.values()])
         return dict(zip(self.links, found, strict=True))
 
     async def handle(self, verb: str, caller: CallerContext, data: bytes) -> bytes:
@@ -150,7 +150,7 @@ class Gateway:
         return verb == "exchange" and self._streaming.is_enabled
 
     async def handle_stream(
-        self, verb: str, caller: CallerContext, body: Incoming
+        self, verb: str, caller: CallerContext, body: RequestBody
     ) -> Reply | bytes:
         """Answer one request while its body arrives, or as ``handle`` once it is complete.
 
@@ -159,7 +159,7 @@ class Gateway:
         """
         await self._before_request()
         reply = await self._streaming.exchange(caller, body)
-        return await self._answer(verb, caller, await body.whole()) if reply is None else reply
+        return await self._answer(verb, caller, await body.read_all()) if reply is None else reply
 
     async def suspend(self, data: bytes) -> bytes:
         """Suspend a key, for a client that shows the tag of a session (``Suspensions.suspend``).
@@ -175,12 +175,12 @@ class Gateway:
             return await self.suspensions.suspend(body)
         except Refused as refused:
             if refused.status == NOT_FOUND and not self.introduction.start_is_over:
-                raise starting() from None
+                raise gateway_starting() from None
             raise
 
     async def close(self) -> None:
         """Close the connections to the MPC nodes."""
-        await all_of([link.port.close() for link in self.links.values()])
+        await gather_all([link.port.close() for link in self.links.values()])
 
     async def cancel_session(self, user_id: str, verb: str, data: bytes, proof: str | None) -> None:
         """Cancel the session that a body names, if it is the user's and the caller has opened it.
@@ -191,7 +191,7 @@ class Gateway:
             proof: as in ``CallerContext``.
         """
         session_id = data[:SESSION_ID_BYTES]
-        if is_call_proven(session_id, verb, data, proof):
+        if is_body_proven(session_id, verb, data, proof):
             await self.sessions.cancel_if_owned(user_id, session_id)
 
     # ------------------------------------------------------------------ keys are made
@@ -212,7 +212,7 @@ class Gateway:
                 await self._resolve(caller, curve)
             if self.registry.key(user_id, curve):
                 if idempotency_keys.in_force(named_call):
-                    raise made_already()
+                    raise key_already_active()
                 raise key_exists(curve)
         session = await self.sessions.begin(caller, body.session_id, curve, GENERATION)
 
@@ -225,7 +225,7 @@ class Gateway:
             return self.activation.ask_merging(party, user_id, curve, caller.times, ask)
 
         mail, _ = await self._router.route(caller, session, body.messages, open_session)
-        return wire.Mail(mail)
+        return wire.MessageBatch(mail)
 
     async def _recover(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.Recover.from_bytes(data)
@@ -241,11 +241,11 @@ class Gateway:
             await self._resolve(caller, curve)
             key = self.registry.key(user_id, curve)
             if key is None or key.record is None:
-                raise do_not_fit()
+                raise stores_inconsistent()
         session = await self.sessions.begin(caller, body.session_id, curve, RECOVERY, key.key_id)
         if not self.registry.is_present_key(user_id, key.key_id):
             self.sessions.end(session)
-            raise recovered_meanwhile()
+            raise key_recovered_meanwhile()
 
         def open_session(party: PartyId, messages: tuple[bytes, ...]) -> Awaitable[bytes]:
             def ask() -> Awaitable[bytes]:
@@ -255,7 +255,7 @@ class Gateway:
 
         mail, begun = await self._router.route(caller, session, (), open_session)
         records = {p: answer.record for p, answer in begun.items() if answer.record is not None}
-        return wire.Recovering(key.record, records, mail)
+        return wire.RecoverReply(key.record, records, mail)
 
     async def _resolve(self, caller: CallerContext, curve: str) -> None:
         """Resume an interrupted activation, before another key is made."""
@@ -276,7 +276,7 @@ class Gateway:
 
     async def _open(self, caller: CallerContext, data: bytes) -> wire.Body:
         body = wire.OpenVault.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id = body.key_id.hex()
         curve = self._curve_of_key(caller.claims, key_id)
         self.suspensions.check(body.key_id)
@@ -288,7 +288,9 @@ class Gateway:
             for j in parties
         ]
         pairs = zip(parties, requests, strict=True)
-        halves = await all_of([self._open_half(caller, j, request, curve) for j, request in pairs])
+        halves = await gather_all(
+            [self._open_half(caller, j, request, curve) for j, request in pairs]
+        )
         opened = {j: half.half for j, half in zip(parties, halves, strict=True)}
         return await self._vault_opened(caller, key_id, curve, opened)
 
@@ -355,13 +357,15 @@ class Gateway:
             )
 
         carrying = self._router.route(caller, session, body.messages, open_session)
-        tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, body.session_id))
+        tag = self.suspensions.session_tag(
+            wire.AbortedSession(user_id, body.key_id, body.session_id)
+        )
         if vault is None:
             mail, begun = await carrying
-            return wire.Signing(tag, mail, begun[signer].answers)
+            return wire.SignReply(tag, mail, begun[signer].answers)
         opening_halves = [self._open_half(caller, j, request, curve) for j, request in others]
         try:
-            (mail, begun), halves = await both(carrying, all_of(opening_halves))
+            (mail, begun), halves = await gather_both(carrying, gather_all(opening_halves))
             first = begun[signer]
             opened = {j: half.half for (j, _), half in zip(others, halves, strict=True)}
             opened[signer] = first.half or b""
@@ -371,12 +375,12 @@ class Gateway:
             if self.sessions.is_open(session):  # the client will not go on
                 await self.sessions.cancel([session])
             raise
-        return wire.Signing(tag, mail, first.answers, found)
+        return wire.SignReply(tag, mail, first.answers, found)
 
     async def _presigned(self, caller: CallerContext, data: bytes) -> wire.Body:
         """Sign with a presignature. No session: a concurrent request uses another one, or none."""
         body = wire.Presigned.from_bytes(data)
-        note(key_id=body.key_id)
+        annotate_request(key_id=body.key_id)
         key_id, user_id, vault = body.key_id.hex(), caller.claims.user_id, body.vault
         curve = self._curve_of_key(caller.claims, key_id)
         signer, session_id = _signer_of(body.using.signer), body.using.rho
@@ -392,16 +396,16 @@ class Gateway:
             body.using.path,
         )
         request = replace(body, vault=own)
-        half_request = _half_request(body.key_id, vault, other, body.using.hidden())
-        reply, half = await both(
+        half_request = _half_request(body.key_id, vault, other, body.using.hide())
+        reply, half = await gather_both(
             self.activation.ask_about_key(caller, signer, scope, request, curve, key_id),
             self._open_half(caller, other, half_request, curve),
         )
         answer = decode_answer(wire.Answer, signer, reply)
         opened = {other: half.half, signer: answer.half or b""}
         found = await self._vault_opened(caller, key_id, curve, opened)
-        tag = self.suspensions.session_tag(wire.Occasion(user_id, body.key_id, session_id))
-        return wire.Signing(tag, answer.messages, answer.answers, found)
+        tag = self.suspensions.session_tag(wire.AbortedSession(user_id, body.key_id, session_id))
+        return wire.SignReply(tag, answer.messages, answer.answers, found)
 
     # ------------------------------------------------------------------ sessions go on
 
@@ -410,7 +414,7 @@ class Gateway:
         caller.check_session(body.session_id, "exchange", data)
         session = await self.sessions.find(caller.claims, body.session_id)
         mail, _ = await self._router.route(caller, session, body.messages)
-        return wire.Mail(mail)
+        return wire.MessageBatch(mail)
 
     def _curve_of_key(self, claims: Claims, key_id: str) -> str:
         """Return the curve of one of the caller's keys.
@@ -448,7 +452,7 @@ def _half_request(
     key_id: bytes,
     vault: wire.Vault,
     party: PartyId,
-    using: wire.HiddenUse | None = None,
+    using: wire.HiddenPresignedRequest | None = None,
     *,
     count: int = 0,
 ) -> wire.OpenHalf:

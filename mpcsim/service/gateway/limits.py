@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
+from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway.sessions.sessions import CallerContext
 from mpcsim.service.web.user_limits import TokenBucket
 
@@ -97,7 +97,7 @@ class Limit:
             del known[oldest]
         full_at, wait_s = self._bucket.take(known.get(user_id, now), now)
         if wait_s > 0:
-            raise too_often(self.what, max(1, math.ceil(wait_s)))
+            raise rate_exceeded(self.what, max(1, math.ceil(wait_s)))
         known[user_id] = full_at
         known.move_to_end(user_id)
         if len(known) > MAX_USERS:

@@ -29,7 +29,7 @@ from mpcsim.ids import PartyId
 from mpcsim.service.precis import enforce_username
 from mpcsim.service.rpc.statements import KeyRecord, RecordError, SignedRecord
 from mpcsim.service.rpc.tokens import TokenIssuer, make_signing_key
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import (
     IN_MEMORY,
     REGISTRY,
@@ -170,7 +170,7 @@ class NamedCall:
 class SuspensionNotice:
     """Notice for one MPC node that a key is suspended, and the node's answer."""
 
-    at: Occasion
+    at: AbortedSession
     party: PartyId
     """MPC node to which the notice is sealed."""
     notice: bytes = field(repr=False)
@@ -299,7 +299,7 @@ class Registry:
             rows = self._database.rows(query, user_id)
             return tuple(_from_signed_record(RegisteredKey(*row)) for row in rows)
 
-        return self._database.at_hand(user_id, read)
+        return self._database.read_cached(user_id, read)
 
     def all_keys(self) -> list[RegisteredKey]:
         """Return the keys of all users as stored: no signature is verified."""
@@ -408,13 +408,13 @@ class Registry:
 
     # ------------------------------------------------------------------ suspensions
 
-    def suspend(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+    def suspend(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """Store a suspension with its notices, into reserved space if the disk is full. Notices of
         that session that are stored already stay as they are."""
-        self._database.urgently(lambda: self._write_suspended(at, notices))
+        self._database.write_urgently(lambda: self._write_suspended(at, notices))
         self._database.hold_reserve()
 
-    def _write_suspended(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+    def _write_suspended(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",
@@ -425,7 +425,7 @@ class Registry:
         """Return the notices of all suspensions, with the MPC nodes' answers."""
         return [
             SuspensionNotice(
-                Occasion(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice
+                AbortedSession(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice
             )
             for user_id, key_id, session_id, *notice in self._database.rows(
                 "SELECT user_id, key_id, session_id, party, notice, opened FROM suspensions"
@@ -441,7 +441,7 @@ class Registry:
                 (notice.opened, signature, *_occasion_columns(notice.at), notice.party),
             )
 
-    def lift(self, at: Occasion) -> None:
+    def lift(self, at: AbortedSession) -> None:
         """Delete a suspension."""
         with self._database.transaction() as cursor:
             cursor.execute(
@@ -475,7 +475,7 @@ class Registry:
                 raise self._database.damaged("one of its earlier signing keys is none") from None
             return SigningKeys(self.signing_key(), earlier)
 
-        return self._database.at_hand("signing keys", read)
+        return self._database.read_cached("signing keys", read)
 
     def set_token_lifetime(self, lifetime_s: float) -> None:
         """Store how long tokens live that are issued from now on: a rotated key stays in the key
@@ -653,5 +653,5 @@ def _parse_pem(text: str) -> str:
     return text
 
 
-def _occasion_columns(at: Occasion) -> tuple[str, str, str]:
+def _occasion_columns(at: AbortedSession) -> tuple[str, str, str]:
     return at.user_id, at.key_id.hex(), at.session_id.hex()

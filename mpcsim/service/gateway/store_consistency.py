@@ -60,7 +60,7 @@ from typing import Final
 
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.gateway.registry import RegisteredKey, Registry
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, ShareInfo
 from mpcsim.service.storage.database import REGISTRY, file_of
 from mpcsim.sim.rich_display import counted
 
@@ -89,7 +89,7 @@ class KnownKey:
     """A user's key on a curve, as the registry and both MPC nodes have it."""
 
     registered: RegisteredKey | None = None
-    held: dict[PartyId, list[Holding]] = field(
+    held: dict[PartyId, list[ShareInfo]] = field(
         default_factory=lambda: {party: [] for party in MPC_NODES}
     )
 
@@ -176,7 +176,7 @@ class ConsistencyCheck:
             )
 
 
-def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> ConsistencyCheck:
+def compare(registry: Registry, held: Mapping[PartyId, Collection[ShareInfo]]) -> ConsistencyCheck:
     """Compare the registry with what the MPC nodes say they hold. Nothing is changed."""
     keys: dict[UserCurve, KnownKey] = defaultdict(KnownKey)
     for registered in registry.all_keys():
@@ -194,7 +194,7 @@ def _is_consistent(key: KnownKey) -> bool:
     )
 
 
-def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
+def _held_instead(shares: Iterable[ShareInfo], wanted: RegisteredKey) -> str | None:
     """Describe what an MPC node holds instead of the registered share; None: that share, or one
     that activation can still bring into force."""
     wanted_share = next((h for h in _voted_or_active(shares) if h.key_id == wanted.key_id), None)
@@ -210,12 +210,12 @@ def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | Non
     return OLDER if present.recoveries < wanted.recoveries else ANOTHER
 
 
-def _voted_or_active(shares: Iterable[Holding]) -> list[Holding]:
+def _voted_or_active(shares: Iterable[ShareInfo]) -> list[ShareInfo]:
     """Select shares in force or voted for: prepared ones may still vanish."""
     return [h for h in shares if h.state != PREPARED]
 
 
-def _active(shares: Iterable[Holding]) -> Holding | None:
+def _active(shares: Iterable[ShareInfo]) -> ShareInfo | None:
     return next((h for h in shares if h.state == ACTIVE), None)
 
 

@@ -16,14 +16,14 @@ from starlette.routing import Route
 from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.error_encoding import to_json
 from mpcsim.service.rpc.grants import GrantRefused
-from mpcsim.service.rpc.refusals import to_json
-from mpcsim.service.web.entries import Book
 from mpcsim.service.web.http import HANDLERS, App, read_body
+from mpcsim.service.web.request_records import RequestRecorder
 from mpcsim.service.web.threads import in_thread
 
 
-def create_app(node: MpcNode, book: Book | None = None) -> App:
+def create_app(node: MpcNode, recorder: RequestRecorder | None = None) -> App:
     """Create the application.
 
     Args:
@@ -51,7 +51,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
         return JSONResponse(to_json(error, node.me), error.status, error.headers())
 
     return App(
-        book=book,
+        recorder=recorder,
         routes=[
             Route(wire.HELLO_PATH, hello, methods=["GET"]),
             Route("/{verb}", handle, methods=["POST"]),

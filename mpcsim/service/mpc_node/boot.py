@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from mpcsim.ids import BOOT_BYTES, START_BYTES
-from mpcsim.service.errors import CONFLICT, Refused, another_boot
+from mpcsim.service.errors import CONFLICT, Refused, stale_boot
 from mpcsim.service.mpc_node.context import NodeContext
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, GrantReader, Keyring
@@ -86,7 +86,7 @@ class Boot:
         else:
             present = use.boot in self._begun_sessions
         if not present:
-            raise another_boot(self._context.me)
+            raise stale_boot(self._context.me)
 
     def check_new_session(self, session_id: bytes) -> None:
         """Check that no signing session of this id has been begun.

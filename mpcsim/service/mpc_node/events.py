@@ -21,7 +21,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.errors import UsageError
 from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc.statements import LogHead
-from mpcsim.service.storage.database import StoreFailed, without_temporary_files
+from mpcsim.service.storage.database import StoreFailed, keep_temporary_data_in_memory
 
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS events (
@@ -218,7 +218,7 @@ def read_log(path: Path) -> list[Event]:
         raise UsageError(f"{path}: there is no such store")
     try:
         uri = f"{path.resolve().as_uri()}?mode=ro"
-        with closing(without_temporary_files(sqlite3.connect(uri, uri=True))) as database:
+        with closing(keep_temporary_data_in_memory(sqlite3.connect(uri, uri=True))) as database:
             rows = database.execute("SELECT * FROM events ORDER BY number").fetchall()
     except sqlite3.Error as error:
         raise UsageError(f"{path}: {error}") from error

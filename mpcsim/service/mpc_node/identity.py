@@ -7,8 +7,8 @@ from typing import Self
 from nacl.bindings import crypto_sign_seed_keypair, crypto_sign_SEEDBYTES
 
 from mpcsim.crypto.rng import Rng
-from mpcsim.service.rpc import mail
-from mpcsim.service.rpc.statements import Statement, signature
+from mpcsim.service.rpc import signed_messages
+from mpcsim.service.rpc.statements import Statement, sign_digest
 
 
 class Identity:
@@ -22,7 +22,7 @@ class Identity:
         self.public, self._signing = crypto_sign_seed_keypair(secret)
 
     @classmethod
-    def fresh(cls, rng: Rng) -> Self:
+    def generate(cls, rng: Rng) -> Self:
         """Create a new identity."""
         return cls(rng.bytes(crypto_sign_SEEDBYTES))
 
@@ -32,10 +32,10 @@ class Identity:
 
     def sign_mail(self, envelope: bytes) -> bytes:
         """Append a signature to an envelope, if it is not sealed."""
-        return mail.signed(envelope, self._sign)
+        return signed_messages.sign_unsealed(envelope, self._sign)
 
     def _sign(self, digest: bytes) -> bytes:
-        return signature(self._signing, digest)
+        return sign_digest(self._signing, digest)
 
     def __repr__(self) -> str:
         return f"Identity(public={self.public.hex()})"

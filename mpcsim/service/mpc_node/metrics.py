@@ -8,11 +8,11 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from mpcsim.ids import ROLES
-from mpcsim.service.metrics.aborts import Aborts
-from mpcsim.service.metrics.readiness import Probe, in_a_thread
-from mpcsim.service.metrics.stores import StoreSizes, writable
+from mpcsim.service.metrics.aborts import AbortCounts
+from mpcsim.service.metrics.readiness import Probe, thread_probe
+from mpcsim.service.metrics.stores import StoreSizes, write_problem
 from mpcsim.service.mpc_node.node import MpcNode
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 
 
 class MpcNodeMetrics(Collector):
@@ -45,7 +45,7 @@ class MpcNodeMetrics(Collector):
 def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
     return [
         MpcNodeMetrics(nodes),
-        Aborts({ROLES[node.me]: node.aborts for node in nodes}),
+        AbortCounts({ROLES[node.me]: node.aborts for node in nodes}),
         *(StoreSizes(ROLES[node.me], node.store.database) for node in nodes),
     ]
 
@@ -53,6 +53,8 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 def probes(node: MpcNode) -> list[Probe]:
     """Return probes: the store can be written and lacks no suspension; the other node is known."""
     return [
-        in_a_thread("store", lambda: writable(node.store.database, node.store.pending_suspensions)),
-        in_a_thread("other_mpc_node", lambda: node.peer_problem),
+        thread_probe(
+            "store", lambda: write_problem(node.store.database, node.store.pending_suspensions)
+        ),
+        thread_probe("other_mpc_node", lambda: node.peer_problem),
     ]

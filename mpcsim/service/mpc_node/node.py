@@ -58,7 +58,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Keyring
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.storage.database import StoreFailed
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 
 
 class MpcNode:
@@ -224,13 +224,13 @@ class MpcNode:
         """
         try:
             granted = self._boot.read_grant(grant)
-            note(granted.user_id, granted.key_id, granted.session_id)
+            annotate_request(granted.user_id, granted.key_id, granted.session_id)
             reply = self._verbs[verb](granted, body)
         except InvalidEncoding as error:
             raise Refused(BAD_REQUEST, f"{verb}: {error}") from None
         except StoreFailed as error:
             LOG.error("%s %s: %s", ROLES[self.me], verb, error)
-            raise store_failed(error.told, self.me, error.code) from None
+            raise store_failed(error.public_text, self.me, error.code) from None
         return b"" if reply is None else reply.to_bytes()
 
     def restart(self) -> None:

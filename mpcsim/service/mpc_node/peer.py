@@ -8,7 +8,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import BAD_REQUEST, UNAVAILABLE, NodeFailed, Refused
 from mpcsim.service.mpc_node.store import ShareStore
-from mpcsim.service.rpc.statements import vouched
+from mpcsim.service.rpc.statements import is_hello_authentic
 from mpcsim.service.rpc.wire import Hello
 from mpcsim.service.storage.database import file_of
 
@@ -42,7 +42,7 @@ class Peer:
             StoreFailed: the identity cannot be stored.
         """
         it = ROLES[self.party]
-        if hello.party != self.party or not vouched(hello):
+        if hello.party != self.party or not is_hello_authentic(hello):
             raise Refused(BAD_REQUEST, f"this is not who the {it} is, says the {self._me}")
         with self._lock:
             if self._known is None:

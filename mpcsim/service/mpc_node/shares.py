@@ -9,10 +9,10 @@ from mpcsim.crypto.mta.schemes import built_in_scheme
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
-from mpcsim.service.errors import no_such_key, store_failed, suspended, unmerged
+from mpcsim.service.errors import key_not_merged, key_suspended, no_such_key, store_failed
 from mpcsim.service.mpc_node.context import LOG, NodeContext
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc.standing import ACTIVE
+from mpcsim.service.rpc.activation_messages import ACTIVE
 
 DECODED_SHARES: Final = 1024
 """Shares kept in decoded form, some 40 kB each."""
@@ -47,10 +47,12 @@ class KeyShares:
         self.check_merged(stored)
         me, other = ROLES[self._context.me], ROLES[self._context.peer.party]
         if stored.suspended is not None:
-            raise suspended(f"this key is suspended at the {me}: {stored.suspended}; recover it")
+            raise key_suspended(
+                f"this key is suspended at the {me}: {stored.suspended}; recover it"
+            )
         if stored.suspended_there:
             # The client that was caught there could go on guessing here.
-            raise suspended(f"this key is suspended at the {other}; recover it")
+            raise key_suspended(f"this key is suspended at the {other}; recover it")
         return stored
 
     def check_merged(self, *shares: StoredShare) -> None:
@@ -60,7 +62,7 @@ class KeyShares:
             Unmerged: they have not.
         """
         if any(share.unmerged for share in shares):
-            raise unmerged(self._context.me, self._context.peer.party)
+            raise key_not_merged(self._context.me, self._context.peer.party)
 
     def decoded(self, stored: StoredShare) -> KeyShare:
         """Return the share in decoded form; decoding checks it against its record.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mpcsim.carrier import GATEWAY, End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES
+from mpcsim.link_transport import GATEWAY, Endpoint
 from mpcsim.sim.network.topology import Direction, Network, Site
 
 
@@ -25,15 +25,15 @@ class DeliveredMessage:
 
     exchange: int
     """Of which request it is, or the answer to which; they are numbered as they begin."""
-    source: End
-    target: End
+    source: Endpoint
+    target: Endpoint
     size: int
     """Bytes, without what the connection adds."""
     given_ms: float
     arrived_ms: float
 
 
-def service_paths(network: Network) -> dict[tuple[End, End], ServicePath]:
+def service_paths(network: Network) -> dict[tuple[Endpoint, Endpoint], ServicePath]:
     """Each holder's link to the site in the middle, by its routes; none if it sits there.
 
     Raises:
@@ -41,7 +41,7 @@ def service_paths(network: Network) -> dict[tuple[End, End], ServicePath]:
             effect here: ``cpu_factor`` or ``cores``.
     """
     _check_sites(network)
-    found: dict[tuple[End, End], ServicePath] = {}
+    found: dict[tuple[Endpoint, Endpoint], ServicePath] = {}
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
+from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, rate_exceeded
 from mpcsim.service.gateway import limits
 from mpcsim.service.gateway.limits import Limit, Rate
 from node.local import LocalService
@@ -141,7 +141,7 @@ def test_each_kind_is_limited_by_itself():
         alice, bob = Caller(service), Caller(service, "bob")
         assert [alice.sign() for _ in range(4)] == [200, 200, 200, 429]
         assert alice.retry_after == "20"
-        assert alice.said == {"error": str(too_often(SIGNATURES, 20))}
+        assert alice.said == {"error": str(rate_exceeded(SIGNATURES, 20))}
         assert [alice.guess(), alice.public_key(), alice.guess()] == [200, 200, 429]
         assert alice.public_key() == 429
         assert [alice.validate_share() for _ in range(3)] == [200] * 3  # asks for no password

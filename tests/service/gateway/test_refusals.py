@@ -9,7 +9,7 @@ import pytest
 
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.protocols.engine.envelope import Envelope
-from mpcsim.service.errors import Refused, unreachable
+from mpcsim.service.errors import Refused, node_unreachable
 from mpcsim.service.gateway.links.links import Link, Times
 from mpcsim.service.gateway.registry import KeyChanged
 from mpcsim.service.rpc import wire
@@ -337,7 +337,7 @@ async def test_who_has_waited_for_a_session_that_is_off_finds_none(
         if failing and scope.verb in ("exchange", "close"):
             entered.set()
             await leave.wait()
-            raise unreachable(link.node.me)
+            raise node_unreachable(link.node.me)
         return await original(link, scope, *arguments, **options)
 
     monkeypatch.setattr(Link, "call", call)

@@ -25,15 +25,15 @@ from mpcsim.service.mpc_node.store import (
     UnmergedReason,
 )
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, GetActivationState, ListShares
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, Ask, ListHoldings
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
-    Attest,
+    GetAttestation,
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
     SignedRecord,
-    SignedTestimony,
-    Testify,
-    signed_by,
+    is_signed_by,
 )
 from mpcsim.service.vault import SecretStore
 from tests.helpers.gateway import (
@@ -85,7 +85,7 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
         link, user_id, epoch = gateway.links[party], await client.user_id(), share.record.epoch
         halves = SecretStore.from_text(seal(gateway, user_id, share)[1]).halves
         half, proof = halves[party], client.opening(share, halves).proofs[party]
-        using = wire.Using(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
+        using = wire.PresignedRequest(party, bytes(32), bytes(16), 0, bytes(32), (), os.urandom(32))
         vault = wire.Vault(REPLY_KEY, {party: half}, {})
         no = {
             "open": wire.OpenHalf(epoch, REPLY_KEY, half, proof),
@@ -111,14 +111,14 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
         record = SignedRecord.from_bytes(gateway.gateway.registry.key(user_id, "ed25519").record)
         before = shares_of(gateway)
         yes = {
-            "standing": Ask(user_id, "ed25519"),
-            "testify": Testify(user_id, "ed25519", bytes(BOOT_BYTES)),
+            "standing": GetActivationState(user_id, "ed25519"),
+            "testify": GetReconciliationStatement(user_id, "ed25519", bytes(BOOT_BYTES)),
             "activate": record,
         }
         for verb, body in yes.items():
             ask_node(link, verb, user_id, body)
-        ask_node(link, "holdings", "", ListHoldings(""))
-        ask_node(link, "attest", "", Attest())
+        ask_node(link, "holdings", "", ListShares(""))
+        ask_node(link, "attest", "", GetAttestation())
         assert shares_of(gateway) == before
         assert unmerged(gateway, party)
         await client.ask("suspend", await client.suspension(share, 5 - party))
@@ -135,13 +135,15 @@ def test_what_an_mpc_node_does_with_a_key_that_it_has_not_heard_of(party):
 def brought(gateway, user_id, by=INSTITUTION, to=OPERATOR, nonce=None, curve="ed25519"):
     """A testimony, as the gateway brings it."""
     boot = gateway.links[to].node.hello().boot if nonce is None else nonce
-    reply = ask_node(gateway.links[by], "testify", user_id, Testify(user_id, curve, boot))
-    return SignedTestimony.from_bytes(reply)
+    reply = ask_node(
+        gateway.links[by], "testify", user_id, GetReconciliationStatement(user_id, curve, boot)
+    )
+    return SignedReconciliationStatement.from_bytes(reply)
 
 
 def forged(said, identity, **changes):
     statement = replace(said.statement, **changes)
-    return SignedTestimony(statement, identity.sign(statement))
+    return SignedReconciliationStatement(statement, identity.sign(statement))
 
 
 def merge(gateway, said, to=OPERATOR):
@@ -171,7 +173,7 @@ def test_nothing_but_the_other_s_own_words_of_now_is_taken():
         user_id = await client.user_id()
         node, other = (gateway.links[p].node for p in MPC_NODES)
         true = brought(gateway, user_id)
-        assert signed_by(other.hello().identity, true.statement, true.signature)
+        assert is_signed_by(other.hello().identity, true.statement, true.signature)
         older = brought(gateway, user_id)
         mallory = await Client.of(gateway, "mallory").user_id()
         stranger = Identity(bytes(32))

@@ -19,7 +19,7 @@ from mpcsim.service.mpc_node.store import (
     StaleUpdate,
     StoredShare,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
 

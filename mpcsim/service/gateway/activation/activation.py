@@ -28,13 +28,13 @@ from mpcsim.service.errors import (
     Refused,
     Unmerged,
     disagreement,
-    do_not_fit,
-    failed,
     key_exists,
+    key_recovered_meanwhile,
     no_such_key,
-    recovered_meanwhile,
-    undecided,
-    unintelligible,
+    node_failed,
+    outcome_undecided,
+    stores_inconsistent,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision, Request
@@ -43,11 +43,15 @@ from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import PAGE, ListShares, ShareInfo, ShareInfoPage
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.standing import PAGE, Holding, Holdings, ListHoldings
-from mpcsim.service.rpc.statements import SignedRecord, SignedTestimony, Testify
+from mpcsim.service.rpc.statements import (
+    GetReconciliationStatement,
+    SignedReconciliationStatement,
+    SignedRecord,
+)
 from mpcsim.service.storage.database import StoreFailed
-from mpcsim.service.web.threads import in_thread, to_the_end
+from mpcsim.service.web.threads import in_thread, shielded
 
 LOG = logging.getLogger(__name__)
 
@@ -79,7 +83,7 @@ class Activation:
         if not session.makes_key:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
         async with self._sessions.serve_in_turn(session):
-            return await to_the_end(self._decide(caller, session, body))
+            return await shielded(self._decide(caller, session, body))
 
     async def _decide(
         self, caller: CallerContext, session: Session, body: wire.Activate
@@ -109,7 +113,7 @@ class Activation:
         if session.key_id is None and present is not None:
             raise key_exists(curve)
         if session.key_id is not None and (present is None or present.key_id != session.key_id):
-            raise recovered_meanwhile()
+            raise key_recovered_meanwhile()
         if present is not None and present.key_id == body.key_id.hex():
             raise Refused(CONFLICT, "this session has not made that key")
         await self.idempotency_keys.remember(session.named_call, body.key_id)
@@ -119,7 +123,7 @@ class Activation:
         except StoreFailed as error:
             # Decided by both votes; the next ``resolve`` stores it, if the registry can be written.
             LOG.error("%s key of user %s: %s", curve, user_id, error)
-            raise undecided(Refused(UNAVAILABLE, error.told)) from error
+            raise outcome_undecided(Refused(UNAVAILABLE, error.public_text)) from error
         if decision.record is not None and decision.record.record.epoch == body.key_id:
             for failure in decision.failures:
                 LOG.warning(
@@ -128,7 +132,7 @@ class Activation:
             return decision.record
         no_agreement = disagreement("the MPC nodes do not vote for the same record")
         failure = decision.failures[0] if decision.failures else no_agreement
-        raise undecided(failure) if decision.is_open(body.key_id) else failure
+        raise outcome_undecided(failure) if decision.is_open(body.key_id) else failure
 
     # ------------------------------------------------------------------ what was interrupted
 
@@ -149,7 +153,7 @@ class Activation:
             if isinstance(failure, NodeFailed):
                 raise failure
         if not decision.is_consistent or (aborting and decision.has_lone_vote):
-            raise do_not_fit()
+            raise stores_inconsistent()
 
     async def resolve_at_start(self) -> None:
         """Compare the three stores (``store_consistency``), resume activations that the last run
@@ -221,12 +225,12 @@ class Activation:
 
     async def _reconciliation_statement(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
-    ) -> SignedTestimony:
+    ) -> SignedReconciliationStatement:
         """Get an MPC node's signed statement about a key, made for the other's present boot."""
         boot = (await self._links[to].hello(fresh=True)).boot
-        scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
+        scope, body = Scope("testify", user_id), GetReconciliationStatement(user_id, curve, boot)
         return decode_answer(
-            SignedTestimony, by, await self._links[by].call_or_ask(scope, body, times)
+            SignedReconciliationStatement, by, await self._links[by].call_or_ask(scope, body, times)
         )
 
     async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
@@ -298,7 +302,7 @@ class Activation:
         if key is not None and key_id not in (None, key.key_id):
             raise no_such_key()
         if key is None or key.record is None:
-            raise do_not_fit()
+            raise stores_inconsistent()
         return key.record
 
     # ------------------------------------------------------------------ running a decision
@@ -348,7 +352,7 @@ class Activation:
             return refused
         except Exception as error:  # how much the node has done is not known
             LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
-            return failed(request.party)
+            return node_failed(request.party)
 
     def decision_lock(self, user_id: str, curve: str) -> asyncio.Lock:
         """Return the lock under which it is decided which key of a user and curve is in force."""
@@ -386,26 +390,26 @@ class Activation:
         return await link.call(scope, body, caller.times)
 
 
-async def share_inventory(link: Link) -> list[Holding]:
+async def share_inventory(link: Link) -> list[ShareInfo]:
     """List all shares that an MPC node says it holds, page by page.
 
     Raises:
         Refused: it refuses. ``LinkFailed``: the list cannot be true.
     """
-    party, found = link.port.me, list[Holding]()
+    party, found = link.port.me, list[ShareInfo]()
     while len(found) <= MOST_HOLDINGS:
         after = found[-1].key_id if found else ""
-        reply = await link.ask(Scope("holdings"), ListHoldings(after))
-        page = decode_answer(Holdings, party, reply).holdings()
+        reply = await link.ask(Scope("holdings"), ListShares(after))
+        page = decode_answer(ShareInfoPage, party, reply).shares()
         ids = [after, *(holding.key_id for holding in page)]
         if any(one >= other for one, other in pairwise(ids)):
             LOG.error("the %s lists its shares out of order", ROLES[party])
-            raise unintelligible(party)
+            raise unintelligible_reply(party)
         if any(holding.curve not in CURVES for holding in page):
             LOG.error("the %s lists a share on an unknown curve", ROLES[party])
-            raise unintelligible(party)
+            raise unintelligible_reply(party)
         found += page
         if len(page) < PAGE:
             return found
     LOG.error("the %s lists more than %s shares", ROLES[party], MOST_HOLDINGS)
-    raise unintelligible(party)
+    raise unintelligible_reply(party)

@@ -22,7 +22,7 @@ from mpcsim.ids import ROLES, PartyId
 from mpcsim.service.errors import FAILED_DEPENDENCY, LinkFailed, Refused, Unmerged
 from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.statements import Attest, SignedAttestation
+from mpcsim.service.rpc.statements import GetAttestation, SignedAttestation
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ class Attestations:
         for party, link in self._links.items():
             (other,) = self._links.keys() - {party}
             try:
-                reply = await self._links[other].ask(Scope("attest"), Attest())
+                reply = await self._links[other].ask(Scope("attest"), GetAttestation())
                 signed = decode_answer(SignedAttestation, other, reply)
                 if signed.statement.suspended:
                     await link.ask(Scope("hear"), signed)
@@ -138,7 +138,7 @@ class Attestations:
         (other,) = self._links.keys() - {party}
         new = False
         with suppress(Refused):  # the last statement counts for a while
-            reply = await self._links[other].call(Scope("attest"), Attest(), Times())
+            reply = await self._links[other].call(Scope("attest"), GetAttestation(), Times())
             self._latest[other] = decode_answer(SignedAttestation, other, reply)
             new = True
         if other not in self._latest:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from mpcsim.service.errors import (
     LinkFailed,
     Refused,
-    named_otherwise,
-    too_many_names,
-    undecided_yet,
+    first_call_undecided,
+    idempotency_key_reused,
+    too_many_idempotency_keys,
 )
 from mpcsim.service.gateway.registry import NamedCall, NameReused, Registry, TooManyNamedCalls
 from mpcsim.service.gateway.sessions.sessions import Sessions
@@ -58,7 +58,7 @@ class IdempotencyKeys:
     def failure_to_report(self, named_call: NamedCall | None, failure: LinkFailed) -> Refused:
         """Return the error to report when an MPC node cannot be asked which key is in force."""
         if named_call is not None and self._registry.is_named_call_in_force(named_call) is False:
-            return undecided_yet(failure)
+            return first_call_undecided(failure)
         return failure
 
     async def remember(self, named_call: NamedCall | None, key_id: bytes) -> None:
@@ -77,4 +77,8 @@ class IdempotencyKeys:
 
 
 def _refused(error: NameReused | TooManyNamedCalls) -> Refused:
-    return named_otherwise() if isinstance(error, NameReused) else too_many_names(error.wait_s)
+    return (
+        idempotency_key_reused()
+        if isinstance(error, NameReused)
+        else too_many_idempotency_keys(error.wait_s)
+    )

@@ -67,17 +67,17 @@ from mpcsim.service.errors import (
     FORBIDDEN,
     UNAVAILABLE,
     Refused,
+    key_suspended,
     no_such_key,
-    suspended,
 )
 from mpcsim.service.gateway.links.links import Link, Times, decode_answer
 from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.notices import digest
-from mpcsim.service.rpc.statements import Suspended, signed_by
-from mpcsim.service.rpc.wire import Occasion
+from mpcsim.service.rpc.statements import SuspensionReceipt, is_signed_by
+from mpcsim.service.rpc.suspension_notices import notice_digest
+from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
 
@@ -115,26 +115,26 @@ class Suspensions:
         self._links = links
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
-        self._notices: dict[Occasion, dict[PartyId, SuspensionNotice]] = {}
+        self._notices: dict[AbortedSession, dict[PartyId, SuspensionNotice]] = {}
         for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
         self._blocked_by = Counter(at.key_id for at in self._notices)
         """Number of reasons why a key is blocked: suspensions, and those beyond ``MAX_OF_KEY``."""
         self._writing = asyncio.Lock()
         """Held while registry and memory are changed together."""
-        self._undelivered: dict[Occasion, asyncio.Task[None] | None] = {
+        self._undelivered: dict[AbortedSession, asyncio.Task[None] | None] = {
             at: None for at, notices in self._notices.items() if _undelivered(notices)
         }
         """Suspensions that an MPC node has yet to answer, and the task that delivers each."""
-        self._pending: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        self._pending: dict[AbortedSession, Mapping[PartyId, bytes]] = {}
         """Notices of those suspensions that the registry could not write yet (S3)."""
         registry.database.hold_reserve()
-        self._delivery_tried: dict[Occasion, asyncio.Event] = {}
+        self._delivery_tried: dict[AbortedSession, asyncio.Event] = {}
         """Events, set when this process has asked both MPC nodes once."""
-        self._waiting = Counter[Occasion]()
+        self._waiting = Counter[AbortedSession]()
         """Number of requests that wait for such an event."""
 
-    def session_tag(self, at: Occasion) -> bytes:
+    def session_tag(self, at: AbortedSession) -> bytes:
         """Return the MAC that shows later that a client had this session (1)."""
         return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
 
@@ -145,7 +145,7 @@ class Suspensions:
             Refused: it is suspended.
         """
         if self._blocked_by[key_id] > 0:
-            raise suspended()
+            raise key_suspended()
 
     async def suspend(self, body: wire.Suspend) -> bytes:
         """Suspend a key (2 to 5); it stays so unless both MPC nodes answer "not opened".
@@ -206,7 +206,7 @@ class Suspensions:
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
-    async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
+    async def _remember(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """Suspend in memory first, where it counts at once, then in the registry (S3)."""
         self._notices[at] = {p: SuspensionNotice(at, p, notices[p]) for p in MPC_NODES}
         self._blocked_by[at.key_id] += 1
@@ -218,7 +218,7 @@ class Suspensions:
         finally:
             self.deliver()
 
-    async def _write(self, at: Occasion) -> None:
+    async def _write(self, at: AbortedSession) -> None:
         """Write a pending suspension to the registry."""
         await in_thread(self._registry.suspend, at, self._pending[at])
         self._pending.pop(at, None)
@@ -228,7 +228,7 @@ class Suspensions:
         """Number of suspensions that the registry could not write yet."""
         return len(self._pending)
 
-    def _forget(self, at: Occasion) -> None:
+    def _forget(self, at: AbortedSession) -> None:
         del self._notices[at]
         self._pending.pop(at, None)
         self._release(at.key_id)
@@ -259,7 +259,7 @@ class Suspensions:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _deliver(self, at: Occasion) -> None:
+    async def _deliver(self, at: AbortedSession) -> None:
         """Repeat steps 3, 4 and 6 until the suspension is concluded."""
         delay = FIRST_RETRY_S
         while True:
@@ -291,10 +291,12 @@ class Suspensions:
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
             reply = await link.call(scope, wire.SuspendKey(at, notice.notice), Times())
-            acknowledgement = decode_answer(wire.Acknowledged, notice.party, reply)
-            statement = Suspended(at.key_id, digest(notice.notice), acknowledgement.opened)
+            acknowledgement = decode_answer(wire.SuspendReply, notice.party, reply)
+            statement = SuspensionReceipt(
+                at.key_id, notice_digest(notice.notice), acknowledgement.opened
+            )
             identity = (await link.hello(fresh=True)).identity
-            if not signed_by(identity, statement, acknowledgement.signature):
+            if not is_signed_by(identity, statement, acknowledgement.signature):
                 LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
             if at in self._pending:
@@ -305,7 +307,7 @@ class Suspensions:
         except (Refused, StoreFailed) as error:
             LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 
-    async def _is_settled(self, at: Occasion) -> bool:
+    async def _is_settled(self, at: AbortedSession) -> bool:
         """Conclude a suspension if it needs no more deliveries (6), and return whether it does not.
 
         A suspension for which no notice opened is lifted. After a recovery this one and earlier
@@ -334,7 +336,7 @@ class Suspensions:
             LOG.warning("%s is no longer suspended: %s", _label(each), why)
         return True
 
-    def _is_replaced(self, at: Occasion) -> bool:
+    def _is_replaced(self, at: AbortedSession) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
         return not self._registry.is_present_key(at.user_id, at.key_id.hex())
 
@@ -343,5 +345,5 @@ def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[Suspension
     return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
-def _label(at: Occasion) -> str:
+def _label(at: AbortedSession) -> str:
     return f"key {at.key_id.hex()} of user {at.user_id}"

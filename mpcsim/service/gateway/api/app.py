@@ -39,7 +39,7 @@ from mpcsim.service.errors import (
     Undecided,
     no_such_key,
     no_such_user,
-    too_many_at_once,
+    too_many_requests,
 )
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
@@ -52,19 +52,19 @@ from mpcsim.service.rpc.addresses import addresses
 from mpcsim.service.rpc.tokens import Claims, TokenError, TokenFault, UnknownSigningKey, bearer
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.api_page import page_routes
-from mpcsim.service.web.entries import Book, note
 from mpcsim.service.web.http import (
     HANDLERS,
     App,
-    Incoming,
-    Outgoing,
+    RequestBody,
+    StreamedResponse,
     check_coding,
     media_type,
     read_body,
 )
-from mpcsim.service.web.idempotency import MEANT_BY, Name
+from mpcsim.service.web.idempotency import MEANT_BY, CallName
+from mpcsim.service.web.request_records import RequestRecorder, annotate_request
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserPlaces
+from mpcsim.service.web.user_limits import MOST_OF_USER, TooManyOfUser, UserSlots
 from mpcsim.strict_json import DuplicateMember
 
 LOG = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def create_app(
     token_lifetime_s: float = TOKEN_LIFETIME_S,
     extra_routes: Callable[[Callable[[Request], Claims]], list[Route]] = lambda authorize: [],
     most_of_user: int = MOST_OF_USER,
-    book: Book | None = None,
+    recorder: RequestRecorder | None = None,
 ) -> App:
     """Create the application.
 
@@ -99,7 +99,7 @@ def create_app(
         extra_routes: returns further routes; called with the function that authenticates a request.
         most_of_user: concurrent MPC verbs of one user, if the gateway allows more.
     """
-    places = UserPlaces(min(most_of_user, gateway.max_requests_of_user))
+    places = UserSlots(min(most_of_user, gateway.max_requests_of_user))
     api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # matched in this order: those of signing come first
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
@@ -128,7 +128,7 @@ def create_app(
         await gateway.close()
 
     app = App(
-        book=book,
+        recorder=recorder,
         routes=routes,
         lifespan=lifespan,
         exception_handlers={
@@ -149,7 +149,7 @@ class _Api:
     """Endpoints of the gateway."""
 
     def __init__(
-        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserPlaces
+        self, gateway: Gateway, keys: TokenKeys, token_lifetime_s: float, places: UserSlots
     ) -> None:
         self._gateway = gateway
         self._places = places
@@ -164,8 +164,10 @@ class _Api:
         Raises:
             TokenError: there is none, or it is not valid here.
         """
-        claims = self._verifier.verify(bearer(request.headers.get("authorization"))).access_only()
-        note(user_id=claims.user_id)
+        claims = self._verifier.verify(
+            bearer(request.headers.get("authorization"))
+        ).require_access()
+        annotate_request(user_id=claims.user_id)
         return claims
 
     def authenticate_with_body(self, request: Request) -> Claims:
@@ -201,7 +203,7 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         except UsernameTaken:
             raise Refused(CONFLICT, "username is taken") from None
-        note(user_id=user.user_id)
+        annotate_request(user_id=user.user_id)
         return JSONResponse(vars(user), 201)
 
     async def login(self, request: Request) -> Response:
@@ -216,8 +218,8 @@ class _Api:
             raise Refused(BAD_REQUEST, str(error)) from None
         if user is None:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
-        note(user_id=user.user_id)
-        token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
+        annotate_request(user_id=user.user_id)
+        token = self._issuer.issue_access(user.user_id, user.username, self._lifetime_s)
         await self._issuer.delete_expired_keys()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
@@ -274,8 +276,8 @@ class _Api:
         if not self._registry.is_present_key(claims.user_id, key_id):
             raise no_such_key()
         # It must not outlive the access token.
-        lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
-        token = self._issuer.key(claims.user_id, claims.username, key_id, lifetime_s)
+        lifetime_s = min(self._lifetime_s, self._issuer.remaining_s(claims))
+        token = self._issuer.issue_key(claims.user_id, claims.username, key_id, lifetime_s)
         return JSONResponse(
             {
                 "token": token,
@@ -345,7 +347,7 @@ class _Api:
                 )
                 await self._gateway.cancel_session(user_id, verb, body, proof)
             raise
-        note(claims.user_id)
+        annotate_request(claims.user_id)
         _check_binary(request)
         name = _idempotency_name(request, verb) if verb in MEANT_BY else None
         is_guess = request.scope["query_string"] != wire.NO_GUESS
@@ -356,15 +358,15 @@ class _Api:
             is_password_guess=is_guess,
             proof=_session_proof(request),
         )
-        note(spans=caller.times.spans)
+        annotate_request(spans=caller.times.spans)
         try:
-            with self._places.held(claims.user_id):
+            with self._places.hold(claims.user_id):
                 reply = await self._reply(verb, caller, request)
         except TooManyOfUser:
-            raise too_many_at_once() from None
+            raise too_many_requests() from None
         headers = {"Server-Timing": caller.times.header()}
         if isinstance(reply, Reply):
-            return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
+            return StreamedResponse(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
@@ -373,7 +375,7 @@ class _Api:
         if not self._gateway.can_stream(verb):
             body = await read_body(request, wire.MAX_BODY_BYTES)
             return await self._gateway.handle(verb, caller, body)
-        incoming = Incoming(request, wire.MAX_BODY_BYTES)
+        incoming = RequestBody(request, wire.MAX_BODY_BYTES)
         try:
             return await self._gateway.handle_stream(verb, caller, incoming)
         finally:
@@ -391,10 +393,10 @@ def _session_proof(request: Request) -> str | None:
     return request.headers.get(session_keys.HEADER)
 
 
-def _idempotency_name(request: Request, verb: str) -> Name | None:
+def _idempotency_name(request: Request, verb: str) -> CallName | None:
     """Return the idempotency key of a call that makes a key, if it has one."""
     try:
-        return Name.read(request.headers, verb)
+        return CallName.from_headers(request.headers, verb)
     except UsageError as error:
         raise Refused(BAD_REQUEST, str(error)) from None
 
@@ -464,7 +466,7 @@ async def _on_refused(request: Request, error: Exception) -> Response:
 async def _on_store_failed(request: Request, error: Exception) -> Response:
     assert isinstance(error, StoreFailed)
     LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return JSONResponse({"error": error.told}, UNAVAILABLE, error.code.headers())
+    return JSONResponse({"error": error.public_text}, UNAVAILABLE, error.code.headers())
 
 
 async def _on_token_error(request: Request, error: Exception) -> Response:

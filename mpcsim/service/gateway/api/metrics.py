@@ -11,8 +11,8 @@ from mpcsim.ids import ROLES
 from mpcsim.service.errors import LinkFailed
 from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.metrics.readiness import Probe, in_a_thread, probe
-from mpcsim.service.metrics.stores import StoreSizes, writable
+from mpcsim.service.metrics.readiness import Probe, single_probe, thread_probe
+from mpcsim.service.metrics.stores import StoreSizes, write_problem
 from mpcsim.service.storage.database import REGISTRY
 
 
@@ -60,9 +60,9 @@ def probes(gateway: Gateway) -> list[Probe]:
     links = [_link_probe(ROLES[party], link) for party, link in gateway.links.items()]
 
     def look() -> str | None:
-        return writable(gateway.registry.database, gateway.suspensions.pending_count)
+        return write_problem(gateway.registry.database, gateway.suspensions.pending_count)
 
-    return [*links, in_a_thread("registry", look)]
+    return [*links, thread_probe("registry", look)]
 
 
 def _link_probe(role: str, link: Link) -> Probe:
@@ -73,4 +73,4 @@ def _link_probe(role: str, link: Link) -> Probe:
             return str(failed)
         return None
 
-    return probe(role, look)
+    return single_probe(role, look)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from mpcsim.crypto.groups.curves import CURVES
-from mpcsim.service.error_codes import header_references, header_schemas, table
+from mpcsim.service.error_codes import header_references, header_schemas, markdown_table
 from mpcsim.service.errors import (
     BAD_REQUEST,
     CONFLICT,
@@ -300,7 +300,7 @@ def openapi_document(title: str, verbs: Iterable[str]) -> dict[str, Any]:
             "title": title,
             "version": __version__,
             "summary": SUMMARY,
-            "description": DESCRIPTION + table("gateway"),
+            "description": DESCRIPTION + markdown_table("gateway"),
         },
         "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,

@@ -65,7 +65,7 @@ class SmartAccounts:
         except NoContract:
             with self._lock:
                 if self._making is making:  # else another thread was faster
-                    self._make, self._making = service.renewed, None
+                    self._make, self._making = service.renew, None
         return self.service().answer(endpoint, request, user_id)
 
     def close(self) -> None:
@@ -147,7 +147,7 @@ def in_own_process(budget: int | None = None) -> MakeService:
     def make() -> SmartAccountService:
         from mpcsim.service.smart_account import setup
 
-        return setup.in_own_process(budget=budget)
+        return setup.over_own_process(budget=budget)
 
     return make
 
@@ -158,7 +158,7 @@ def embedded(rng: Rng, now: Callable[[], float]) -> MakeService:
     def make() -> SmartAccountService:
         from mpcsim.service.smart_account import setup
 
-        return setup.embedded(rng=rng, clock=now)
+        return setup.over_embedded_chain(rng=rng, clock=now)
 
     return make
 

@@ -63,16 +63,16 @@ class TokenKeys:
             with suppress(StoreFailed):
                 await in_thread(self._registry.forget_signing_keys)
 
-    def access(self, user_id: str, username: str, lifetime_s: float) -> str:
+    def issue_access(self, user_id: str, username: str, lifetime_s: float) -> str:
         self._reload_if_changed()
-        return self._issuer.access(user_id, username, lifetime_s)
+        return self._issuer.issue_access(user_id, username, lifetime_s)
 
-    def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
+    def issue_key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
         self._reload_if_changed()
-        return self._issuer.key(user_id, username, key_id, lifetime_s)
+        return self._issuer.issue_key(user_id, username, key_id, lifetime_s)
 
-    def left_s(self, claims: Claims) -> float:
-        return self._issuer.left_s(claims)
+    def remaining_s(self, claims: Claims) -> float:
+        return self._issuer.remaining_s(claims)
 
     def verify(self, token: str | None) -> Claims:
         self._reload_if_changed()
@@ -80,4 +80,4 @@ class TokenKeys:
 
     def claims_of_expired(self, token: str) -> Claims:
         self._reload_if_changed()
-        return self._verifier.genuine(token)
+        return self._verifier.verify_ignoring_times(token)

@@ -9,22 +9,22 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from mpcsim.carrier import GATEWAY, Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
+from mpcsim.link_transport import GATEWAY, LinkTransport, Pieces
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
-    at_odds,
-    timed_out,
-    unintelligible,
-    unreachable,
+    identity_mismatch,
+    node_timed_out,
+    node_unreachable,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.mpc_nodes import MpcNodePort
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.grants import AnotherBoot, GrantIssuer, GrantRefused, Scope
-from mpcsim.service.web.entries import Span, totals_ms
+from mpcsim.service.rpc.grants import GrantIssuer, GrantRefused, Scope, StaleGrant
+from mpcsim.service.web.request_records import Span, totals_ms
 
 LOG = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ def decode_answer(kind: type[B], party: PartyId, reply: bytes) -> B:
         return kind.from_bytes(reply)
     except InvalidEncoding as error:
         LOG.error("the %s's answer is no %s: %s", ROLES[party], kind.__name__, error)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None
 
 
 class Link:
@@ -87,7 +87,7 @@ class Link:
         self,
         port: MpcNodePort,
         issuer: GrantIssuer,
-        carrier: Carrier,
+        carrier: LinkTransport,
         *,
         timer: Callable[[], float],
         timeout_s: float = LINK_TIMEOUT_S,
@@ -130,8 +130,8 @@ class Link:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
         """
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
-            raise unreachable(party)
+        if carrier.is_down(party, self.port.restart):
+            raise node_unreachable(party)
         data = body.to_bytes()
         began = self._timer()
         called: float | None = None
@@ -139,21 +139,21 @@ class Link:
         exchange = carrier.exchange(GATEWAY, party)
         try:
             async with asyncio.timeout(self.timeout_s):
-                await exchange.go(len(data))
+                await exchange.send_request(len(data))
                 called = self._timer()
                 try:
                     reply = await self._ask(scope, data)
                 except LinkFailed:
                     raise
                 except Refused as refused:
-                    await exchange.refuse(len(str(refused)))
+                    await exchange.receive_refusal(len(str(refused)))
                     raise
                 finally:
                     answered = self._timer()
-                    carrier.handled(party)
-                await exchange.come(len(reply))
+                    carrier.on_handled(party)
+                await exchange.receive_reply(len(reply))
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         finally:
             exchange.close()
             ended = self._timer()
@@ -179,15 +179,15 @@ class Link:
             take: called with each piece of the answer. If it raises, so does this.
         """
         party, carrier = self.port.me, self._carrier
-        if carrier.down(party, self.port.restart):
-            raise unreachable(party)
+        if carrier.is_down(party, self.port.restart):
+            raise node_unreachable(party)
         began = self._timer()
         called: list[float] = []
         sent = bytearray()
         exchange = carrier.exchange(GATEWAY, party)
 
         async def request_pieces() -> Pieces:
-            async with aclosing(exchange.going(body)) as pieces:
+            async with aclosing(exchange.stream_request(body)) as pieces:
                 async for piece in pieces:
                     sent.extend(piece)
                     yield piece
@@ -197,14 +197,14 @@ class Link:
 
         async def reply_pieces() -> Pieces:
             if self.down:
-                raise unreachable(party)
+                raise node_unreachable(party)
             await self.hello()
             try:
                 streamed = self.port.stream(scope.verb, self.grant(scope), upward, size)
                 async with aclosing(streamed) as pieces:
                     async for piece in pieces:
                         yield piece
-            except AnotherBoot:
+            except StaleGrant:
                 if not called:
                     raise
                 await self.hello(fresh=True)
@@ -214,22 +214,22 @@ class Link:
         try:
             async with (
                 asyncio.timeout(self.timeout_s),
-                aclosing(exchange.coming(reply_pieces())) as answer,
+                aclosing(exchange.stream_reply(reply_pieces())) as answer,
             ):
                 async for piece in answer:
                     if not called and len(sent) != size:  # an answer before the whole request
-                        raise unintelligible(party)
+                        raise unintelligible_reply(party)
                     if not answering:
                         answering = True
                         self._add_time_to_answer(times, began, called)
                     take(piece)
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         except GrantRefused as refused:
             raise self._grant_refused(scope, refused) from None
         finally:
             exchange.close()
-            carrier.handled(party)
+            carrier.on_handled(party)
             with suppress(RuntimeError):  # the transport may still hold the generator
                 await upward.aclose()
 
@@ -263,7 +263,7 @@ class Link:
         """
         try:
             if self.down:
-                raise unreachable(self.port.me)
+                raise node_unreachable(self.port.me)
             self._hello = await self.port.hello()
         except LinkFailed:
             self.is_answering = False
@@ -312,14 +312,14 @@ class Link:
         if self._hello is not None:
             return self._hello
         if not done:
-            raise timed_out(self.port.me)
+            raise node_timed_out(self.port.me)
         return await self._hello_task
 
     async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:
             try:
                 return await self._send_with_grant(scope, data)
-            except AnotherBoot:  # the node has restarted since its last hello
+            except StaleGrant:  # the node has restarted since its last hello
                 await self.hello(fresh=True)
                 return await self._send_with_grant(scope, data)
         except GrantRefused as refused:
@@ -327,11 +327,11 @@ class Link:
 
     def _grant_refused(self, scope: Scope, refused: GrantRefused) -> NodeFailed:
         LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
-        return at_odds(self.port.me)
+        return identity_mismatch(self.port.me)
 
     async def _send_with_grant(self, scope: Scope, data: bytes) -> bytes:
         if self.down:
-            raise unreachable(self.port.me)
+            raise node_unreachable(self.port.me)
         await self.hello()
         return await self.port.handle(scope.verb, self.grant(scope), data)
 

@@ -7,16 +7,21 @@ import logging
 from contextlib import aclosing
 from typing import Protocol
 
-from mpcsim.carrier import Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ROLES, PartyId
-from mpcsim.service.errors import LinkFailed, Refused, failed, timed_out, unreachable
+from mpcsim.link_transport import Pieces
+from mpcsim.service.errors import LinkFailed, Refused, node_failed, node_timed_out, node_unreachable
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.refusals import from_json
-from mpcsim.service.web.entries import CURRENT, Book, Call
-from mpcsim.service.web.request_ids import current
+from mpcsim.service.rpc.error_encoding import from_json
+from mpcsim.service.web.request_ids import current_request_id
+from mpcsim.service.web.request_records import CURRENT, Call, RequestRecorder
 from mpcsim.service.web.threads import in_thread
-from mpcsim.service.web.transport import NotReached, StreamingTransport, TooLate, TransportFailed
+from mpcsim.service.web.transport import (
+    ConnectFailed,
+    ReplyTimeout,
+    StreamingTransport,
+    TransportFailed,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -71,13 +76,13 @@ class MpcNodePort(Protocol):
 class InProcess:
     """Port to an MPC node in this process."""
 
-    def __init__(self, node: Handler, book: Book | None = None) -> None:
+    def __init__(self, node: Handler, recorder: RequestRecorder | None = None) -> None:
         """
         Args:
             book: records its requests.
         """
         self.node = node
-        self._book = book or Book("")
+        self._recorder = recorder or RequestRecorder("")
 
     @property
     def me(self) -> PartyId:
@@ -89,25 +94,25 @@ class InProcess:
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Implement ``MpcNodePort``."""
-        if self._book.log is None:
+        if self._recorder.log is None:
             return await self._call_node(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
-        entry = self._book.open(current() or "", "POST", path)
+        entry = self._recorder.open(current_request_id() or "", "POST", path)
         before = CURRENT.set(entry)
         try:
             reply = await self._call_node(verb, grant, body)
             entry.status = 200
-            call.over(200, len(reply))
+            call.finish(200, len(reply))
             return reply
         except Refused as refused:
             entry.status, entry.error = refused.status, str(refused)
-            call.over(refused.status)
+            call.finish(refused.status)
             raise
         finally:
             CURRENT.reset(before)
-            entry.ended, entry.whole = entry.clock(), True
-            self._book.close(entry)
+            entry.ended, entry.is_complete = entry.clock(), True
+            self._recorder.close(entry)
 
     async def _call_node(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.is_quick(verb, body):
@@ -143,7 +148,7 @@ class OverHttp:
         except LinkFailed:
             raise
         except (Refused, InvalidEncoding):  # there is nothing to refuse
-            raise failed(self.me) from None
+            raise node_failed(self.me) from None
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """Implement ``MpcNodePort``."""
@@ -161,15 +166,15 @@ class OverHttp:
             ):
                 if reply.status != 200:
                     error_body = b"".join([piece async for piece in pieces])
-                    call.over(reply.status, len(error_body))
+                    call.finish(reply.status, len(error_body))
                     raise from_json(reply.status, error_body, self.me)
                 got = 0
                 async for piece in pieces:
                     got += len(piece)
                     yield piece
-                call.over(reply.status, got)
+                call.finish(reply.status, got)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._connection_failed(failure) from None
         self._note_answer()
 
@@ -188,9 +193,9 @@ class OverHttp:
         try:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
-            call.over()
+            call.finish()
             raise self._connection_failed(failure) from None
-        call.over(reply.status, len(reply.body))
+        call.finish(reply.status, len(reply.body))
         self._note_answer()
         if reply.status == 200:
             return reply.body
@@ -212,12 +217,12 @@ class OverHttp:
 
     def _link_failure_of(self, failure: TransportFailed) -> LinkFailed:
         match failure:
-            case NotReached():
-                return unreachable(self.me)
-            case TooLate():
-                return timed_out(self.me)
+            case ConnectFailed():
+                return node_unreachable(self.me)
+            case ReplyTimeout():
+                return node_timed_out(self.me)
             case _:
-                return failed(self.me)
+                return node_failed(self.me)
 
 
 def _token(grant: bytes) -> str:

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from mpcsim.carrier import Carrier
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, MPC_NODES, ROLES, PartyId
+from mpcsim.link_transport import LinkTransport
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     BAD_REQUEST,
@@ -23,15 +23,15 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    timed_out,
-    unintelligible,
+    node_timed_out,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.links import Link, decode_answer
 from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.threads import gather_all
 
 LOG = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class MessageRouter:
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         on_node_abort: Callable[[PartyId], Awaitable[None]],
     ) -> None:
         """
@@ -130,14 +130,14 @@ class MessageRouter:
             if not receivers:
                 break
             try:
-                answers = await all_of(
+                answers = await gather_all(
                     [
                         self._deliver(caller, session, party, outboxes.get(party, []), opening)
                         for party in receivers
                     ]
                 )
             except NodeFailed as failed:
-                if not session.makes_key and owes(failed):
+                if not session.makes_key and may_owe_suspension(failed):
                     await self._on_node_abort(failed.party)
                 raise
             under_way = []
@@ -146,7 +146,7 @@ class MessageRouter:
                 message_counts[party] += len(read)
                 if message_counts[party] > MAX_MESSAGES_OF_NODE:
                     LOG.error("the %s sends more messages than any protocol has", ROLES[party])
-                    raise unintelligible(party)
+                    raise unintelligible_reply(party)
                 under_way += read
                 if not session.makes_key and any(e.kind == ABORT_KIND for e, _ in read):
                     await self._on_node_abort(party)
@@ -170,7 +170,7 @@ class MessageRouter:
             async with asyncio.timeout(link.timeout_s):
                 messages = await self._carrier.apply_faults(outbox)
         except TimeoutError:
-            raise timed_out(party) from None
+            raise node_timed_out(party) from None
         try:
             if opening is None:
                 request = wire.Exchange(session.session_id, messages)
@@ -199,7 +199,7 @@ def _read_headers_from_node(
         return _read_headers(session, party, messages)
     except Refused as refused:
         LOG.error("the %s's %s", ROLES[party], refused)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None
 
 
 def _read_headers(

@@ -71,22 +71,22 @@ from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
-    busy,
-    named_otherwise,
+    idempotency_key_reused,
+    key_busy,
     no_such_session,
-    too_many_makings,
+    too_many_key_creations,
 )
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, Times
 from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
-from mpcsim.service.rpc.session_keys import is_call_proven
+from mpcsim.service.rpc.session_keys import is_body_proven
 from mpcsim.service.rpc.tokens import Claims
 from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
-from mpcsim.service.web.entries import note
-from mpcsim.service.web.idempotency import Name
-from mpcsim.service.web.threads import all_of
+from mpcsim.service.web.idempotency import CallName
+from mpcsim.service.web.request_records import annotate_request
+from mpcsim.service.web.threads import gather_all
 
 LEASE_S: Final = 5.0
 """Time for which a session's caller may be silent before the next session takes its place."""
@@ -109,7 +109,7 @@ class CallerContext:
     times: Times = field(default_factory=Times)
     wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
     """Awaitable that ends when the caller disconnects; None: that cannot be told."""
-    name: Name | None = None
+    name: CallName | None = None
     """Idempotency key of a call that makes a key, if it has one."""
     is_password_guess: bool = True
     """Whether a vault is opened to try a password."""
@@ -122,7 +122,7 @@ class CallerContext:
         Raises:
             Refused: it does not; or there is no such session.
         """
-        if not is_call_proven(session_id, verb, body, self.proof):
+        if not is_body_proven(session_id, verb, body, self.proof):
             raise no_such_session()
 
     def named_call(self, curve: str) -> NamedCall | None:
@@ -281,7 +281,7 @@ class Sessions:
             named_call=caller.named_call(curve),
         )
         self._sessions[session_id] = session
-        note(key_id=key_id, session_id=session_id)
+        annotate_request(key_id=key_id, session_id=session_id)
         # Requests that wait for the place must not depend on a later request to expire this one.
         session.expiry = asyncio.get_running_loop().call_later(
             lifetime_s, self.start_cancelling, session
@@ -311,7 +311,7 @@ class Sessions:
         """Return the refusal for a place that is taken, with the time until its lease ends."""
         holder = self._holder(queue, place)
         left = self._lease_left(holder) if holder is not None else 0.0
-        return busy(what, max(1, math.ceil(left)))
+        return key_busy(what, max(1, math.ceil(left)))
 
     def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
         """Check that no session makes a key of a user and curve, but for one with a silent caller.
@@ -342,7 +342,7 @@ class Sessions:
             ):
                 continue
             if other != named_call:
-                raise named_otherwise()
+                raise idempotency_key_reused()
 
     async def _wait_for_slot(
         self, caller: CallerContext, release_place: Callable[[], None]
@@ -364,7 +364,9 @@ class Sessions:
         except BaseException as error:
             release_place()
             if isinstance(error, TimeoutError):
-                raise too_many_makings(max(1, math.ceil(key_creation_slots.max_wait_s))) from None
+                raise too_many_key_creations(
+                    max(1, math.ceil(key_creation_slots.max_wait_s))
+                ) from None
             raise
 
         def release_both() -> None:
@@ -411,7 +413,7 @@ class Sessions:
             raise no_such_session()
         if claims.key_id is not None and (session.makes_key or session.key_id != claims.key_id):
             raise no_such_session()
-        note(key_id=session.key_id, session_id=session_id)
+        annotate_request(key_id=session.key_id, session_id=session_id)
         return session
 
     @asynccontextmanager
@@ -452,7 +454,7 @@ class Sessions:
         if self.is_open(session):
             del self._sessions[session.session_id]
         try:
-            await all_of([self._close(party, session) for party in session.open_nodes])
+            await gather_all([self._close(party, session) for party in session.open_nodes])
         finally:
             self.end(session)
 
@@ -474,7 +476,7 @@ class Sessions:
         """Close sessions of a key at an MPC node that could not be told of before (3)."""
         if key_id is not None and (old := self._close_later.pop((party, key_id), None)):
             try:
-                await all_of([self._close_at(party, session) for session in old])
+                await gather_all([self._close_at(party, session) for session in old])
             except LinkFailed:
                 self._close_later[party, key_id] = old
                 raise

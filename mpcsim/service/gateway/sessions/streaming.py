@@ -34,24 +34,24 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect
 
-from mpcsim.carrier import Carrier, Pieces
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import CLIENT, ROLES, SESSION_ID_BYTES, PartyId
+from mpcsim.link_transport import LinkTransport, Pieces
 from mpcsim.protocols.engine.envelope import ABORT_KIND, Envelope
 from mpcsim.service.errors import (
     LinkFailed,
     NodeFailed,
     Refused,
+    may_owe_suspension,
     no_such_session,
-    owes,
-    unintelligible,
+    unintelligible_reply,
 )
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.gateway.sessions.routing import MAX_MESSAGES_OF_NODE, check_header
 from mpcsim.service.gateway.sessions.sessions import LEASE_S, CallerContext, Session, Sessions
 from mpcsim.service.rpc.session_keys import is_proven
-from mpcsim.service.web.http import Incoming
+from mpcsim.service.web.http import RequestBody
 
 LOG = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Streaming:
         self,
         sessions: Sessions,
         links: Mapping[PartyId, Link],
-        carrier: Carrier,
+        carrier: LinkTransport,
         on_node_abort: Callable[[PartyId], Awaitable[None]],
         forwarding: str | None = None,
     ) -> None:
@@ -137,11 +137,11 @@ class Streaming:
     @property
     def is_enabled(self) -> bool:
         """Whether messages are forwarded while they arrive, at present."""
-        if self._carrier.faulty:
+        if self._carrier.has_faults:
             return False
         return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
 
-    async def exchange(self, caller: CallerContext, body: Incoming) -> Reply | None:
+    async def exchange(self, caller: CallerContext, body: RequestBody) -> Reply | None:
         """Forward a client's messages to its one MPC node, and the answers back.
 
         Returns:
@@ -166,22 +166,22 @@ class Streaming:
             task.cancel()
             raise
 
-    async def _session(self, caller: CallerContext, body: Incoming) -> Session | None:
+    async def _session(self, caller: CallerContext, body: RequestBody) -> Session | None:
         """Return the session that a body is of, if the body may be forwarded while it arrives."""
         try:
-            while len(body.so_far) < _HEAD_BYTES:
-                if not await body.more():
+            while len(body.received) < _HEAD_BYTES:
+                if not await body.read_more():
                     return None
-            if caller.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+            if caller.proof is None or not any(body.received[SESSION_ID_BYTES:_HEAD_BYTES]):
                 return None
-            session_id = bytes(body.so_far[:SESSION_ID_BYTES])
+            session_id = bytes(body.received[:SESSION_ID_BYTES])
             session = await self._sessions.find(caller.claims, session_id)
         except (Refused, ClientDisconnect):
             return None  # the router meets the same error, and answers it
         return session if len(session.nodes) == 1 else None
 
     async def _forward(
-        self, caller: CallerContext, session: Session, body: Incoming, reply: Reply
+        self, caller: CallerContext, session: Session, body: RequestBody, reply: Reply
     ) -> bool:
         """Forward a body; return False if it must be stored first, for ``MessageRouter.route``."""
         (party,) = session.nodes
@@ -215,7 +215,12 @@ class Streaming:
             return True
 
     async def _forward_through_link(
-        self, caller: CallerContext, session: Session, party: PartyId, body: Incoming, reply: Reply
+        self,
+        caller: CallerContext,
+        session: Session,
+        party: PartyId,
+        body: RequestBody,
+        reply: Reply,
     ) -> tuple[bool, bytes]:
         """Send the body to the MPC node, and all of its answer but the last byte to the client.
 
@@ -267,7 +272,7 @@ class Streaming:
         try:
             await link.stream(scope, upward, body.size, caller.times, take)
         except NodeFailed as failed:
-            if owes(failed):
+            if may_owe_suspension(failed):
                 await self._on_node_abort(party)
             raise
         last = kept + _validate_answer(party, lambda _: answer.finish(), b"")
@@ -279,7 +284,7 @@ class Streaming:
 
 
 async def _validated_pieces(
-    body: Incoming,
+    body: RequestBody,
     validator: ExchangeValidator,
     patience_s: float,
     raise_if_ended: Callable[[], None],
@@ -297,18 +302,18 @@ async def _validated_pieces(
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
-    chunk, hashed = bytes(body.so_far), hashlib.sha256()
+    chunk, hashed = bytes(body.received), hashlib.sha256()
     try:
         while chunk:
             hashed.update(chunk)
             passed = validator.feed(chunk)
-            if body.complete:
+            if body.is_complete:
                 break
             if passed:
                 raise_if_ended()
                 yield passed
             passed = b""
-            chunk = await body.more(max(0.0, until - loop.time()))
+            chunk = await body.read_more(max(0.0, until - loop.time()))
         last = validator.finish()
         check_whole(hashed.digest())
         raise_if_ended()
@@ -327,4 +332,4 @@ def _validate_answer(party: PartyId, look: Callable[[bytes], bytes], piece: byte
         return look(piece)
     except (InvalidEncoding, Refused) as error:
         LOG.error("the %s's answer: %s", ROLES[party], error)
-        raise unintelligible(party) from None
+        raise unintelligible_reply(party) from None

@@ -18,9 +18,9 @@ from mpcsim.service.errors import (
     UNAVAILABLE,
     NodeFailed,
     Refused,
+    key_suspended,
     not_attested,
-    suspended,
-    voted_long_ago,
+    vote_unresolved,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -29,9 +29,9 @@ from mpcsim.service.rpc.statements import (
     ATTESTED_S,
     MAX_ATTESTED,
     SKEW_S,
-    Attested,
     SignedAttestation,
-    signed_by,
+    SuspensionAttestation,
+    is_signed_by,
 )
 
 
@@ -59,7 +59,7 @@ class Attestations:
         self._identity = identity
         self._peer = peer
         self._now = now
-        self._peer_statement: Attested | None = None
+        self._peer_statement: SuspensionAttestation | None = None
         self._suspended_at_peer: set[str] = set()
         """Epochs that have been marked in the store as suspended at the other node."""
         self._lock = threading.Lock()
@@ -75,7 +75,7 @@ class Attestations:
         if len(suspended) > MAX_ATTESTED:
             text = f"the {ROLES[self._me]} has more suspended keys than it can list"
             raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)
-        statement = Attested(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
+        statement = SuspensionAttestation(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
         return SignedAttestation(statement, self._identity.sign(statement))
 
     def accept_statement(self, said: SignedAttestation) -> None:
@@ -85,7 +85,7 @@ class Attestations:
             Refused: it is not the other node's, or from the future.
         """
         statement, other = said.statement, self._peer.party
-        if statement.party != other or not signed_by(
+        if statement.party != other or not is_signed_by(
             self._peer.identity(), statement, said.signature
         ):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
@@ -113,12 +113,12 @@ class Attestations:
         stored = self._store.find(key_id.hex())
         if stored is not None and stored.suspended_there:
             it = ROLES[self._peer.party]
-            raise suspended(f"this key is suspended at the {it}; recover it")
+            raise key_suspended(f"this key is suspended at the {it}; recover it")
         now = self._now()
         if stored is not None:
             since = self._store.voted_since(stored.user_id, stored.curve)
             if since is not None and now - since >= ATTESTED_S:
-                raise voted_long_ago(self._me)
+                raise vote_unresolved(self._me)
         peer_statement = self._peer_statement
         earliest_ms = (now - ATTESTED_S) * 1000
         if (
@@ -128,7 +128,7 @@ class Attestations:
         ):
             raise not_attested(self._me, self._peer.party)
 
-    def _is_from_future(self, statement: Attested) -> bool:
+    def _is_from_future(self, statement: SuspensionAttestation) -> bool:
         """Return whether a statement is from the future: a clock was ahead."""
         return statement.at_ms > (self._now() + SKEW_S) * 1000
 

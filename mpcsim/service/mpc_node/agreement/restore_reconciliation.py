@@ -84,7 +84,7 @@ from typing import Final
 
 from mpcsim.ids import ROLES, PartyId
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
+from mpcsim.service.errors import BAD_REQUEST, Refused, stale_boot, store_not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
@@ -95,14 +95,14 @@ from mpcsim.service.mpc_node.store import (
     StoredShare,
     UnmergedReason,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
+    GetReconciliationStatement,
+    ReconciliationStatement,
     RecordError,
-    SignedTestimony,
-    Testify,
-    Testimony,
-    signed_by,
+    SignedReconciliationStatement,
+    is_signed_by,
 )
 
 REASONS: Final = {
@@ -142,7 +142,7 @@ class RestoreReconciliation:
         self._voting = voting
         self._decoded = decoded
 
-    def make_statement(self, ask: Testify) -> SignedTestimony:
+    def make_statement(self, ask: GetReconciliationStatement) -> SignedReconciliationStatement:
         """Return this node's signed statement about a key, consistent in itself (4).
 
         Raises:
@@ -152,7 +152,7 @@ class RestoreReconciliation:
         aborted = self._store.aborted_epochs(*at, MAX_EPOCHS)  # an abort is never taken back
         held = [share for share in self._store.of_key(*at) if share.state != PREPARED]
         suspended = [s.key_id for s in held if s.suspended is not None or s.suspended_there]
-        statement = Testimony(
+        statement = ReconciliationStatement(
             self._me,
             ask.nonce,
             *at,
@@ -162,9 +162,9 @@ class RestoreReconciliation:
             tuple(map(bytes.fromhex, aborted)),
             (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
-        return SignedTestimony(statement, self._identity.sign(statement))
+        return SignedReconciliationStatement(statement, self._identity.sign(statement))
 
-    def accept_statement(self, signed: SignedTestimony, boot: bytes) -> None:
+    def accept_statement(self, signed: SignedReconciliationStatement, boot: bytes) -> None:
         """Merge the other node's statement about a key (6).
 
         Args:
@@ -175,10 +175,10 @@ class RestoreReconciliation:
             Unmerged: something is left open, and the key is not served.
         """
         said, other = signed.statement, self._peer.party
-        if said.party != other or not signed_by(self._peer.identity(), said, signed.signature):
+        if said.party != other or not is_signed_by(self._peer.identity(), said, signed.signature):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
         if said.nonce != boot:
-            raise another_boot(self._me)
+            raise stale_boot(self._me)
         statement = NodeStatement(
             said.user_id,
             said.curve_name,
@@ -190,9 +190,9 @@ class RestoreReconciliation:
         )
         left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise not_merged(self._me, REASONS[left].format(ROLES[other]))
+            raise store_not_merged(self._me, REASONS[left].format(ROLES[other]))
 
-    def _peers_active_share(self, said: Testimony) -> ActiveShare | None:
+    def _peers_active_share(self, said: ReconciliationStatement) -> ActiveShare | None:
         """Return the other node's active share, if this node's vote for it is shown, too."""
         if said.active is None:
             return None

@@ -22,22 +22,28 @@ from mpcsim.service.errors import (
     NodeFailed,
     Refused,
     disagreement,
-    not_merged,
     store_failed,
+    store_not_merged,
 )
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import HistoryLost, ShareStore, StaleUpdate, StoredShare
-from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    DropShare,
+    GetActivationState,
+)
 from mpcsim.service.rpc.statements import (
     Abort,
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     RecordError,
     SignedRecord,
     Vote,
+    is_signed_by,
     shares_hash,
-    signed_by,
 )
 
 
@@ -122,15 +128,15 @@ class Voting:
             head = record.heads[self._other]
             self._store.activate(agreed.key_id, record.to_bytes(), head, session)
 
-    def activation_state(self, ask: Ask) -> Standing:
+    def activation_state(self, ask: GetActivationState) -> ActivationState:
         """Return the active and the voted share of a key, without the shares (2')."""
         at = ask.user_id, ask.curve_name
-        return Standing(
+        return ActivationState(
             self.describe_share(self._store.active_share(*at)),
             self.describe_share(self._store.voted_share(*at)),
         )
 
-    def abort(self, body: End) -> Ended:
+    def abort(self, body: AbortEpoch) -> AbortEpochReply:
         """Sign that this node never votes for an epoch, or show its vote (4').
 
         Raises:
@@ -146,24 +152,26 @@ class Voting:
                 voted_for=voted_for,
                 replaces=_predecessor_of(body.vote),
             )
-        return Ended(None if found else self._identity.sign(abort), self.describe_share(found))
+        return AbortEpochReply(
+            None if found else self._identity.sign(abort), self.describe_share(found)
+        )
 
-    def _voted_for(self, body: End) -> bool:
+    def _voted_for(self, body: AbortEpoch) -> bool:
         """Return whether the other node's vote for the epoch to be aborted is shown."""
         if body.vote is None:
             return False
         record = body.vote.record
         shown = Abort(record.user_id, record.curve_name, record.epoch)
-        return shown == body.abort and body.vote.voted(self._other, self._peer())
+        return shown == body.abort and body.vote.has_vote_of(self._other, self._peer())
 
-    def drop(self, body: Drop) -> None:
+    def drop(self, body: DropShare) -> None:
         """Delete a share for which the other node has signed that it never votes (6').
 
         Raises:
             Refused: it has not signed that, or they are in force.
         """
         abort = body.abort
-        if not signed_by(self._peer(), abort, body.signature):
+        if not is_signed_by(self._peer(), abort, body.signature):
             raise Refused(BAD_REQUEST, f"the {ROLES[self._other]} has not signed this abort")
         with self._refusing_stale_updates():
             self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
@@ -176,7 +184,7 @@ class Voting:
         """
         return {self._me: self._identity.public, self._other: self._peer()}
 
-    def describe_share(self, share: StoredShare | None) -> Held | None:
+    def describe_share(self, share: StoredShare | None) -> HeldShare | None:
         """Describe a share: its epoch and record, without the share itself.
 
         Raises:
@@ -191,7 +199,7 @@ class Voting:
             record = None
         if record is None:
             raise self._damaged_record_error()
-        return Held(epoch, share.public_key, share.recoveries, record)
+        return HeldShare(epoch, share.public_key, share.recoveries, record)
 
     def _record(self, share: StoredShare) -> SignedRecord | None:
         """Return a share's stored record; None: it has none.
@@ -226,7 +234,7 @@ class Voting:
                 "may have signed the contrary about these shares before: restore a newer backup, "
                 "or, with --other-restored-too, go on from what is here"
             )
-            raise not_merged(self._me, why) from None
+            raise store_not_merged(self._me, why) from None
         except StaleUpdate as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None
 

@@ -16,8 +16,8 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.mail import opened
-from mpcsim.service.rpc.standing import PREPARED
+from mpcsim.service.rpc.activation_messages import PREPARED
+from mpcsim.service.rpc.signed_messages import authenticate
 
 
 class SessionRunner:
@@ -69,7 +69,7 @@ class SessionRunner:
             party = session.party
             outputs: list[Output[Any]] = []
             try:
-                mail = [opened(message, session.peers) for message in messages]
+                mail = [authenticate(message, session.peers) for message in messages]
                 if party.outcome is None and party.waiting() is None:
                     outputs += party.start()
                 for sender, message in filter(None, mail):

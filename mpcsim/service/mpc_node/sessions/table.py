@@ -10,7 +10,7 @@ from typing import Any, Final
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.service.error_codes import Code
-from mpcsim.service.errors import CONFLICT, SIGNING, Refused, busy, no_such_session
+from mpcsim.service.errors import CONFLICT, SIGNING, Refused, key_busy, no_such_session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc.grants import Scope
 
@@ -106,7 +106,7 @@ class SessionTable:
             exclusive_work, key_id = purpose.exclusive_work, purpose.key_id
             if exclusive_work and key_id:
                 if (exclusive_work, key_id) in self._exclusive:
-                    raise busy(exclusive_work)
+                    raise key_busy(exclusive_work)
                 self._exclusive[exclusive_work, key_id] = party.session_id
             expires_at = self._clock() + lifetime_s
             session = Session(party.session_id, party, expires_at, purpose)

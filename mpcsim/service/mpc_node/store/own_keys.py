@@ -10,7 +10,7 @@ from mpcsim.errors import UsageError
 from mpcsim.service.mpc_node.events import EventLog, Kind
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc.statements import IDENTITY_BYTES
-from mpcsim.service.storage.database import Database, StoreFailed, StoreTrouble
+from mpcsim.service.storage.database import Database, StoreFailed, StoreProblem
 from mpcsim.service.vault import SealKey
 
 _K = TypeVar("_K", SealKey, Identity)
@@ -33,7 +33,7 @@ class KeyLost(StoreFailed):
     """Key pair of the node that cannot be read, or is not there. Nothing has changed."""
 
     def __init__(self, path: Path | str, how: str, what_to_do: str) -> None:
-        super().__init__(path, StoreTrouble.DAMAGED)
+        super().__init__(path, StoreProblem.DAMAGED)
         self.args = (f"{path}: {how}: {what_to_do}",)
         self.told = f"{Path(path).name}: {how}"
 
@@ -77,7 +77,7 @@ class OwnKeys:
             pass
         else:
             raise UsageError("the seal key is there, and whole: nothing is lost")
-        key = SealKey.fresh(rng)
+        key = SealKey.generate(rng)
         with self._database.transaction() as cursor:
             cursor.execute(
                 "INSERT OR REPLACE INTO secrets VALUES ('seal_key', ?)", (key.secret + key.public,)
@@ -133,7 +133,7 @@ class OwnKeys:
             if row is None:
                 if cursor.execute(since).fetchone():
                     raise KeyLost(path, f"it has no {what}", lost)
-                key = kind.fresh(rng)
+                key = kind.generate(rng)
                 cursor.execute("INSERT INTO secrets VALUES (?, ?)", (name, key.secret + key.public))
                 return key
         kept = row[0] if isinstance(row[0], bytes) else b""

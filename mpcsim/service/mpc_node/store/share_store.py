@@ -48,7 +48,7 @@ from mpcsim.service.mpc_node.store.signatures import (
     sign_once,
     signed_for,
 )
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED, Holding
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED, ShareInfo
 from mpcsim.service.rpc.statements import LogHead
 from mpcsim.service.storage.database import IN_MEMORY, Database, Deployment, StoreFailed
 
@@ -90,14 +90,14 @@ class ShareStore:
         """Make the store part of a deployment."""
         self._database.join(deployment)
 
-    def share_inventory(self, after: str, limit: int) -> list[Holding]:
+    def share_inventory(self, after: str, limit: int) -> list[ShareInfo]:
         """List the shares in the store, in any state, in the order of their key_ids.
 
         Args:
             after: the last key_id seen; empty to begin with.
         """
         return [
-            Holding(*row)
+            ShareInfo(*row)
             for row in self._database.rows(
                 "SELECT key_id, user_id, curve, public_key, state, recoveries FROM shares"
                 " WHERE key_id > ? ORDER BY key_id LIMIT ?",
@@ -113,14 +113,14 @@ class ShareStore:
             query = "SELECT state, suspended IS NOT NULL, COUNT(*) FROM shares GROUP BY 1, 2"
             return [(state, bool(held), n) for state, held, n in self._database.rows(query)]
 
-        return self._database.at_hand("counts", read)
+        return self._database.read_cached("counts", read)
 
     def find(self, key_id: str) -> StoredShare | None:
         def read() -> StoredShare | None:
             row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._with_pending(self._database.at_hand(key_id, read))
+        return self._with_pending(self._database.read_cached(key_id, read))
 
     def active_share(self, user_id: str, curve: str) -> StoredShare | None:
         """Return the share of the user's present key on a curve."""
@@ -168,7 +168,7 @@ class ShareStore:
             # A vote whose time is not there counts as an old one.
             return None if row is None else row[0] or 0.0
 
-        return self._database.at_hand(f"vote {user_id} {curve}", read)
+        return self._database.read_cached(f"vote {user_id} {curve}", read)
 
     def of_key(self, user_id: str, curve: str) -> list[StoredShare]:
         """Return all shares of a user's key on a curve, from one snapshot."""
@@ -462,7 +462,7 @@ class ShareStore:
     def mark_suspended_at_peer(self, key_ids: Collection[str]) -> None:
         """Mark shares as suspended at the other node; what cannot be written now is pending."""
         self._pending_at_peer |= set(key_ids)
-        self._database.urgently(lambda: self._write_suspended_there(key_ids))
+        self._database.write_urgently(lambda: self._write_suspended_there(key_ids))
         self._pending_at_peer -= set(key_ids)
 
     def _write_suspended_there(self, key_ids: Collection[str]) -> None:
@@ -504,7 +504,7 @@ class ShareStore:
         if share is None and key_id in self._pending:
             share = self._pending[key_id][1]
         self._pending[key_id] = why, share
-        self._database.urgently(lambda: self._write_suspended(key_id, why, share))
+        self._database.write_urgently(lambda: self._write_suspended(key_id, why, share))
         self._pending.pop(key_id, None)
         if share is not None:
             self._database.forget()

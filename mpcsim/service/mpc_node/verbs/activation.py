@@ -15,8 +15,16 @@ from mpcsim.service.mpc_node.sessions.expiry import SessionExpiry
 from mpcsim.service.mpc_node.sessions.table import SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.rpc import wire
+from mpcsim.service.rpc.activation_messages import (
+    ACTIVE,
+    PAGE,
+    AbortEpoch,
+    DropShare,
+    GetActivationState,
+    ListShares,
+    ShareInfoPage,
+)
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.standing import ACTIVE, PAGE, Ask, Drop, End, Holdings, ListHoldings
 from mpcsim.service.rpc.statements import SignedRecord
 
 
@@ -86,14 +94,14 @@ class Activation:
 
     def activation_state(self, grant: Grant, data: bytes) -> wire.Body:
         """Return the active and the voted share of a user's key (2')."""
-        ask = Ask.from_bytes(data)
+        ask = GetActivationState.from_bytes(data)
         grant.check(Scope("standing", ask.user_id))
         self._expiry.sweep()
         return self._voting.activation_state(ask)
 
     def abort(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign that this node never votes for an epoch, or show its vote (4')."""
-        body = End.from_bytes(data)
+        body = AbortEpoch.from_bytes(data)
         abort = body.abort
         grant.check(Scope("abort", abort.user_id, abort.epoch))
         with self._context.share_changes:
@@ -107,7 +115,7 @@ class Activation:
 
     def drop(self, grant: Grant, data: bytes) -> None:
         """Delete a share for which the other MPC node never votes (6')."""
-        body = Drop.from_bytes(data)
+        body = DropShare.from_bytes(data)
         abort = body.abort
         grant.check(Scope("drop", abort.user_id, abort.epoch))
         at, key_id = (abort.user_id, abort.curve_name), abort.epoch.hex()
@@ -119,6 +127,6 @@ class Activation:
 
     def share_inventory(self, grant: Grant, data: bytes) -> wire.Body:
         """List the shares in the store, a page at a time."""
-        body = ListHoldings.from_bytes(data)
+        body = ListShares.from_bytes(data)
         grant.check(Scope("holdings"))
-        return Holdings.of(self._context.store.share_inventory(body.after, PAGE))
+        return ShareInfoPage.of(self._context.store.share_inventory(body.after, PAGE))

@@ -10,7 +10,12 @@ from mpcsim.service.mpc_node.context import NodeContext
 from mpcsim.service.mpc_node.verbs.suspension import Suspensions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.statements import Attest, SignedAttestation, SignedTestimony, Testify
+from mpcsim.service.rpc.statements import (
+    GetAttestation,
+    GetReconciliationStatement,
+    SignedAttestation,
+    SignedReconciliationStatement,
+)
 
 
 class PeerStatements:
@@ -38,7 +43,7 @@ class PeerStatements:
     def attest(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign which keys are suspended here (3')."""
         grant.check(Scope("attest"))
-        Attest.from_bytes(data)
+        GetAttestation.from_bytes(data)
         return self._attestations.make_statement()
 
     def hear(self, grant: Grant, data: bytes) -> None:
@@ -48,13 +53,13 @@ class PeerStatements:
 
     def testify(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign what this node knows of a user's key (``restore_reconciliation``, 4)."""
-        body = Testify.from_bytes(data)
+        body = GetReconciliationStatement.from_bytes(data)
         grant.check(Scope("testify", body.user_id))
         return self._reconciliation.make_statement(body)
 
     def merge(self, grant: Grant, data: bytes) -> None:
         """Merge what the other MPC node knows of a restored key (``restore_reconciliation``, 6)."""
-        body = SignedTestimony.from_bytes(data)
+        body = SignedReconciliationStatement.from_bytes(data)
         at = body.statement.user_id, body.statement.curve_name
         grant.check(Scope("merge", at[0]))
         with self._context.share_changes:

@@ -18,9 +18,9 @@ from mpcsim.service.errors import (
     GONE,
     SIGNING,
     Refused,
+    key_suspended,
     no_such_child,
     not_authentic,
-    suspended,
 )
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import NodeContext
@@ -31,7 +31,7 @@ from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.verbs.vault import VaultHalves
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, hashes
+from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, sha256_each
 
 
 class Signing:
@@ -82,7 +82,7 @@ class Signing:
         )
         if body.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
-        use = VaultUse.signing(
+        use = VaultUse.for_signing(
             body.key_id,
             grant.user_id,
             body.proof.boot,
@@ -94,7 +94,7 @@ class Signing:
         with self._context.lock:
             stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
             self._vault.check_authentic(stored, use, body.proof.mac)
-            if not set(hashes(body.messages)) <= set(body.first):
+            if not set(sha256_each(body.messages)) <= set(body.first):
                 raise not_authentic(me)
             self._boot.check_new_session(body.session_id)
             share = self._shares.decoded(stored)
@@ -118,7 +118,7 @@ class Signing:
             Refused: the key was attacked, or it cannot sign that message.
         """
         if share.mta is not None and not share.usable(CLIENT):
-            raise suspended("this key was attacked; recover it")
+            raise key_suspended("this key was attacked; recover it")
         signers, session_id = (CLIENT, self._context.me), body.session_id
         rng, listener = self._context.rng, self._context.listener
         try:
@@ -157,7 +157,7 @@ class Signing:
         if using.signer != me:
             raise Refused(BAD_REQUEST, f"the {ROLES[me]} is not the signer asked for")
         encoded = using.encode(NO_CONTEXT)
-        use = VaultUse.presigned(
+        use = VaultUse.for_presigned(
             body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
         )
         with context.lock:

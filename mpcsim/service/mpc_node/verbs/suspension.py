@@ -20,9 +20,9 @@ from mpcsim.service.mpc_node.presignatures import Presignatures
 from mpcsim.service.mpc_node.sessions.table import Session, SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.grants import Grant, Scope
-from mpcsim.service.rpc.statements import Suspended
+from mpcsim.service.rpc.statements import SuspensionReceipt
 
 
 class Suspensions:
@@ -50,11 +50,13 @@ class Suspensions:
         grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
         stored = self._shares.active_share(at.user_id, at.key_id.hex())
         secret = self._shares.decoded(stored).peers[CLIENT].pair_secret
-        culprit = notices.opened(secret, at, context.me, body.notice)
+        culprit = suspension_notices.open_notice(secret, at, context.me, body.notice)
         if culprit is not None:
             self.suspend_share(stored, f"the client caught party {culprit} cheating")
-        said = Suspended(at.key_id, notices.digest(body.notice), int(culprit is not None))
-        return wire.Acknowledged(said.opened, context.identity.sign(said))
+        said = SuspensionReceipt(
+            at.key_id, suspension_notices.notice_digest(body.notice), int(culprit is not None)
+        )
+        return wire.SuspendReply(said.opened, context.identity.sign(said))
 
     def suspend_share(self, stored: StoredShare, why: str) -> None:
         """Suspend a share, unless it is, and end the session that signs with it."""

@@ -41,7 +41,7 @@ class VaultHalves:
         whole, using = bool(body.whole), body.using
         with self._context.lock:
             stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
-            use = VaultUse.opening(
+            use = VaultUse.for_opening(
                 body.key_id,
                 grant.user_id,
                 body.proof.boot,
@@ -97,5 +97,5 @@ class VaultHalves:
             Refused: it does not, or is for an earlier boot of this node.
         """
         self._boot.check_boot(use)
-        if not use.authenticated(self._shares.decoded(stored).auth_key(CLIENT), mac):
+        if not use.is_authenticated_by(self._shares.decoded(stored).auth_key(CLIENT), mac):
             raise not_authentic(self._context.me)
