@@ -1,7 +1,7 @@
 """HTTP interface of an MPC node: ``POST /{verb}`` with a grant, for the gateway; ``GET /hello``.
 
 Bodies are binary (``wire``). Errors are JSON with an ``error`` member, and further members by which
-the gateway tells them apart (``mpcsim.service.rpc.refusals``).
+the gateway tells them apart (``mpcsim.service.rpc.error_encoding``).
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class ExchangeValidator(BodyValidator):
 
 
 class AnswerValidator(BodyValidator):
-    """Validator of a ``wire.Answer``, of which the messages pass: a ``wire.Mail``."""
+    """Validator of a ``wire.Answer``, of which the messages pass: a ``wire.MessageBatch``."""
 
     def __init__(self, check: HeaderCheck, most: int) -> None:
         """

@@ -71,7 +71,7 @@ class _SessionEnded(Exception):
 
 
 class Reply:
-    """Reply (a ``wire.Mail``) whose pieces are sent while they arrive."""
+    """Reply (a ``wire.MessageBatch``) whose pieces are sent while they arrive."""
 
     def __init__(self) -> None:
         self._coming: asyncio.Queue[bytes | asyncio.Task[bool]] = asyncio.Queue()
