@@ -27,7 +27,7 @@ Invariants
         at most one signature of each, even if X is corrupt or restored from a backup.
     P3  Shares and tokens end with the process. The proofs in 6 and 8 name the node's start, and
         another one refuses them (``Boot.check_boot``).
-    P4  They end with the epoch: when it is suspended, replaced, or X's party aborts.
+    P4  They end with the epoch: when it is suspended or replaced.
 
 Crashes
     before 5           what X and Y keep is used by nobody, and makes room for later ones

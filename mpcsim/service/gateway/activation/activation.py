@@ -221,7 +221,7 @@ class Activation:
         """Bring an MPC node the other's statement about a key; the decision lock is held."""
         (other,) = self._links.keys() - {party}
         signed = await self._reconciliation_statement(other, party, user_id, curve, times)
-        await self._links[party].call_or_ask(Scope("merge", user_id), signed, times)
+        await self._links[party].call(Scope("merge", user_id), signed, times)
 
     async def _reconciliation_statement(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
@@ -230,7 +230,7 @@ class Activation:
         boot = (await self._links[to].hello(fresh=True)).boot
         scope, body = Scope("testify", user_id), GetReconciliationStatement(user_id, curve, boot)
         return decode_answer(
-            SignedReconciliationStatement, by, await self._links[by].call_or_ask(scope, body, times)
+            SignedReconciliationStatement, by, await self._links[by].call(scope, body, times)
         )
 
     async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
@@ -347,7 +347,7 @@ class Activation:
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
         try:
-            return await self._links[request.party].call_or_ask(request.scope, request.body, times)
+            return await self._links[request.party].call(request.scope, request.body, times)
         except Refused as refused:
             return refused
         except Exception as error:  # how much the node has done is not known

@@ -118,17 +118,20 @@ class Link:
         """MPC node itself, if it is in this process."""
         return self.port.node  # type: ignore[attr-defined]
 
-    async def call(self, scope: Scope, body: wire.Body, times: Times) -> bytes:
+    async def call(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
         """Ask the node, over the carrier.
 
         When this ends, a node in this process has finished with the request, or never received it.
 
         Args:
             scope: what is asked for, and in whose name; the grant covers it.
+            times: receives the times of the request; None: ask without the carrier (``ask``).
 
         Raises:
             Refused: the node refuses; ``LinkFailed``: it cannot be reached, or is late.
         """
+        if times is None:
+            return await self.ask(scope, body)
         party, carrier = self.port.me, self._carrier
         if carrier.is_down(party, self.port.restart):
             raise node_unreachable(party)
@@ -245,10 +248,6 @@ class Link:
             Refused: as for ``call``.
         """
         return await self._ask(scope, body.to_bytes())
-
-    async def call_or_ask(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
-        """Ask the node with ``call``, or with ``ask`` if ``times`` is None."""
-        return await (self.ask(scope, body) if times is None else self.call(scope, body, times))
 
     @property
     def last_hello(self) -> wire.Hello | None:

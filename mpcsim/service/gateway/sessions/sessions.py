@@ -29,7 +29,8 @@ Messages in order; [...] is durable at the sender before the message leaves
 
 Invariants
     L1  At most one session signs with a key at an MPC node, and at most one makes a key for a
-        (user, curve). G queues or refuses the next; X refuses it whatever G does.
+        (user, curve). G queues or refuses the next. Whatever G does, X refuses a second signing
+        session and a second recovery of a key; of two generations at most one comes into force.
     L2  Nothing is resumed: a participant that restarts has no sessions, and an id is used once.
     L3  A session continues only for the holder of its key pair: a token alone does not enter it.
     L4  A signing session keeps its place until C has made its last request, whatever X says: by
