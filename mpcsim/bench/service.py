@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
-from mpcsim.capacity.calibration.service import Served, resident_mb, start
+from mpcsim.capacity.calibration.service import ServiceProcesses, resident_mb, start
 from mpcsim.errors import UsageError
 from mpcsim.protocols.presign import MAX_COUNT
 from mpcsim.service.operations.supervisor import (
@@ -144,7 +144,7 @@ class _Connection:
 class _Load:
     """The sender of requests."""
 
-    def __init__(self, served: Served, runs: int) -> None:
+    def __init__(self, served: ServiceProcesses, runs: int) -> None:
         self._address = served.address
         self._runs = runs
         self._served = served

@@ -35,7 +35,7 @@ APART_S = 0.05
 """Between a terminal's signal and the same one from ``make``."""
 
 
-class Served:
+class ServiceProcesses:
     """``mpcsim serve``, started as a shell does: with a process group of its own."""
 
     def __init__(self, folder: Path, command: Sequence[str], **variables: str) -> None:
@@ -70,9 +70,9 @@ class Served:
 @contextmanager
 def served(
     folder: Path, command: Sequence[str] = SERVE, **variables: str
-) -> Iterator[tuple[Served, set[int]]]:
+) -> Iterator[tuple[ServiceProcesses, set[int]]]:
     """A system that is up, and the processes that belong to it."""
-    system = Served(folder, command, **variables)
+    system = ServiceProcesses(folder, command, **variables)
     family = {system.process.pid}
     try:
         with not_outliving_us(system.process):
@@ -85,7 +85,7 @@ def served(
             system.process.wait()
 
 
-def check_all_gone(system: Served, family: set[int]) -> None:
+def check_all_gone(system: ServiceProcesses, family: set[int]) -> None:
     until(lambda: not left(family))
     for port in system.ports.values():
         listen(HOST, port).close()
@@ -119,7 +119,7 @@ def test_nothing_outlives_serve(tmp_path, signals):
 
 
 def test_ctrl_c_before_it_is_up(tmp_path):
-    started = Served(tmp_path, SERVE)
+    started = ServiceProcesses(tmp_path, SERVE)
     with nothing_left({started.process.pid}):
         until(lambda: descendants(started.process.pid))
         family = descendants(started.process.pid)

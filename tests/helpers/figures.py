@@ -20,7 +20,7 @@ from mpcsim.attacks.picture import matrix_chart
 from mpcsim.attacks.report import collect, run
 from mpcsim.capacity import Deployment, Part
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.lab.explorer.overview import data_flow
+from mpcsim.lab.explorer.data_flow_figure import data_flow
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.client import figures as operations
 from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient

@@ -75,7 +75,7 @@ class World:
         follows = self.follows[epoch(name)] = predecessor and epoch(predecessor)
         share = StoredShare(epoch(name).hex(), USER, CURVE, b"public key", b"share", PREPARED)
         for party in parties:
-            old = self.stores[party].active(USER, CURVE)
+            old = self.stores[party].active_share(USER, CURVE)
             self.stores[party].prepare(
                 replace(
                     share,
@@ -132,7 +132,7 @@ class World:
     def look(self):
         """What must be true at every moment."""
         for party, store in self.stores.items():
-            active = store.active(USER, CURVE)
+            active = store.active_share(USER, CURVE)
             seen = self.was_active[party]
             if active is None:
                 assert not seen, "a share in force is never dropped but for its successor"

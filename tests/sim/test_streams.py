@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpcsim.capacity.model.arrivals import Steady, drawn
+from mpcsim.capacity.model.arrivals import Steady, draw_times
 from mpcsim.capacity.simulation.latencies import BLOCK, Latencies
 from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
@@ -36,7 +36,7 @@ STREAMS: dict[str, Callable[[int], Any]] = {
     "replay": lambda seed: list(SampledDraws(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
     "table": lambda seed: list(DrawTable(3, seed)(KEY, WAY, "forward", slice(0, 3))),
     "faults": lambda seed: dropped(FaultPlan(noise(drop=0.5), seed)),
-    "arrivals": lambda seed: list(drawn(Steady(5.0), 0.0, 3.0, seed, 0)),
+    "arrivals": lambda seed: list(draw_times(Steady(5.0), 0.0, 3.0, seed, 0)),
     "capacity": lambda seed: Latencies(NETWORK, seed).first().tolist(),
 }
 

@@ -440,13 +440,13 @@ def _ignore_failed_checks(times: int) -> Callable[[LocalService], None]:
         signer = wallet._signer
         for room in (wallet, vaults, signer, signer._early, wallet._presigner):
             room._suspensions = careless
-        opened = vaults.share
+        opened = vaults.share_in
 
         def share(*arguments: Any) -> KeyShare:
             found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        vaults.share = share
+        vaults.share_in = share
 
     return weaken
 

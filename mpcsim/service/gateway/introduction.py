@@ -113,7 +113,7 @@ class NodeIntroduction:
         identities = {party: hello.identity for party, hello in hellos.items()}
         if identities != self._introduced:
             LOG.info(
-                "the MPC nodes, for REST nodes: %s=%s",
+                "identities of the MPC nodes, for the settings of REST nodes: %s=%s",
                 pinned_identities.VARIABLE,
                 pinned_identities.format_identities(identities),
             )

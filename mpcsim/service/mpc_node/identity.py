@@ -1,4 +1,4 @@
-"""An MPC node's identity: the Ed25519 key (RFC 8032) that signs its statements."""
+"""Identity of an MPC node: the Ed25519 key (RFC 8032) that signs its statements."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from mpcsim.service.rpc.statements import Statement, sign_digest
 
 
 class Identity:
-    """The secret half, which never leaves its MPC node."""
+    """Ed25519 key pair of an MPC node; the secret half never leaves it."""
 
     __slots__ = ("_signing", "public", "secret")
 
     def __init__(self, secret: bytes) -> None:
         self.secret = secret
-        """32 bytes, the seed of RFC 8032."""
+        """Seed of RFC 8032, 32 bytes."""
         self.public, self._signing = crypto_sign_seed_keypair(secret)
 
     @classmethod
     def generate(cls, rng: Rng) -> Self:
-        """A new one."""
+        """Create a new identity."""
         return cls(rng.bytes(crypto_sign_SEEDBYTES))
 
     def sign(self, statement: Statement) -> bytes:
-        """64 bytes."""
+        """Sign a statement; 64 bytes."""
         return self._sign(statement.digest())
 
     def sign_mail(self, envelope: bytes) -> bytes:
-        """An envelope with its signature behind it, if it is not sealed."""
+        """Append a signature to an envelope, if it is not sealed."""
         return signed_messages.sign_unsealed(envelope, self._sign)
 
     def _sign(self, digest: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What can be seen of an MPC node from outside (``mpcsim.service.metrics``)."""
+"""Metrics and readiness probes of MPC nodes (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED, VOTED
 
 
 class MpcNodeMetrics(Collector):
-    """A collector: sessions and shares of the MPC nodes in this process."""
+    """Collector of sessions and shares of the MPC nodes in this process."""
 
     def __init__(self, nodes: Sequence[MpcNode]) -> None:
         self._nodes = nodes
@@ -33,7 +33,7 @@ class MpcNodeMetrics(Collector):
         for node in self._nodes:
             role = ROLES[node.me]
             sessions.add_metric((role,), node.sessions)
-            counts = {(state, held): n for state, held, n in node.store.counts()}
+            counts = {(state, held): n for state, held, n in node.store.count_by_state()}
             for state in (PREPARED, VOTED, ACTIVE):
                 for held in (False, True):
                     labels = role, state, str(held).lower()
@@ -51,7 +51,7 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 
 
 def probes(node: MpcNode) -> list[Probe]:
-    """The store can be written, and has been, and the other MPC node has been met."""
+    """Return probes: the store can be written and lacks no suspension; the other node is known."""
     return [
         thread_probe(
             "store", lambda: write_problem(node.store.database, node.store.pending_suspensions)

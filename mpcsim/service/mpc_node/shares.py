@@ -1,4 +1,4 @@
-"""Key shares of an MPC node: which of them may be used, and their decoded form."""
+"""Key shares of an MPC node: checks before use, and a cache of their decoded form."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ class KeyShares:
         return stored
 
     def check_merged(self, *shares: StoredShare) -> None:
-        """Check that shares are not from a store that was put back, and unheard of since.
+        """Check that shares have been merged, if their store was restored from a backup.
 
         Raises:
-            Unmerged: they are.
+            Unmerged: they have not.
         """
         if any(share.unmerged for share in shares):
             raise key_not_merged(self._context.me, self._context.peer.party)

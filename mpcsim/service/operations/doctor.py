@@ -36,7 +36,7 @@ from mpcsim.service.gateway.diagnosis import (
     diagnose,
     identities_in,
 )
-from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
+from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, decode_answer
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
 from mpcsim.service.operations.composition import mpc_node_at
 from mpcsim.service.operations.data_folder import read_keyring, store_file
@@ -254,7 +254,7 @@ class Doctor:
         link, nonce = self._links[party], self._rng.bytes(BOOT_BYTES)
         try:
             reply = await link.ask(Scope("testify", at[0]), GetReconciliationStatement(*at, nonce))
-            said = answered(SignedReconciliationStatement, party, reply)
+            said = decode_answer(SignedReconciliationStatement, party, reply)
         except LinkFailed as failed:
             self.unavailable[party] = _link_problem(party, failed)
             return self.unavailable[party]

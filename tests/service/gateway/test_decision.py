@@ -126,7 +126,7 @@ def test_a_registry_that_lags_behind_follows_even_one_node():
             world.prepare("new", old)
             silent = [FINE, FINE, *(FINE if p == party else "request lost" for p in MPC_NODES)]
             assert said(world.decide("new", silent), "new") == "in force"
-            assert world.stores[party].active(USER, CURVE).key_id == epoch("new").hex()
+            assert world.stores[party].active_share(USER, CURVE).key_id == epoch("new").hex()
             for registered in (remembered, None):
                 world.registered = registered
                 assert world.settled() == epoch("new")
@@ -147,7 +147,7 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
             old = first_key(world)
             world.prepare("new", old)
             world.decide("new")
-            (share,) = [world.stores[party].active(USER, CURVE)]
+            (share,) = [world.stores[party].active_share(USER, CURVE)]
             with world.stores[party]._database.transaction() as cursor:
                 cursor.execute(
                     "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
@@ -281,7 +281,7 @@ def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(v
         )
         decision = world.decide("new")
         assert said(decision, "new") == "in force"
-        assert world.stores[INSTITUTION].active(USER, CURVE).key_id == epoch("new").hex()
+        assert world.stores[INSTITUTION].active_share(USER, CURVE).key_id == epoch("new").hex()
         assert world.registered.key_id == epoch("new").hex()
 
 
@@ -303,7 +303,7 @@ def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
         lying(world, lies)
         decision = world.decide("new")
         assert said(decision, "new") == "refused"
-        assert world.stores[INSTITUTION].voted(USER, CURVE) is None
+        assert world.stores[INSTITUTION].voted_share(USER, CURVE) is None
         decision._learn(own, OPERATOR)
         assert decision.record.record.epoch == epoch("first")
 

@@ -111,7 +111,7 @@ async def test_a_name_of_another_call_is_refused_before_anything_is_done(gateway
     gateway.gateway.registry.put_named_call(named_call, "11" * 32)
     answer = await begin("secp256k1", fresh_session())
     assert (answer.status_code, answer.headers[HEADER]) == (400, Code.IDEMPOTENCY_KEY_USED.value)
-    assert gateway.gateway.sessions.open == []
+    assert gateway.gateway.sessions.open_sessions == []
     assert (await begin("ed25519", fresh_session())).status_code == 200
 
 

@@ -96,14 +96,14 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
                         await taking
             assert all(not taking.done() for taking in line)
             assert queue.is_taken("key") == bool(holding)
-            assert (queue.held, queue.waiting) == (len(holding), len(line))
+            assert (queue.holder_count, queue.waiting_count) == (len(holding), len(line))
         for taking in line:
             taking.cancel()
         await asyncio.gather(*line, return_exceptions=True)
         for leave in holding:
             leave()
         assert not queue._waiters
-        assert not queue._held
+        assert not queue._holders
 
     asyncio.run(work())
 

@@ -67,12 +67,12 @@ def test_only_so_many_users_are_known(monkeypatch):
     limit = Limit(GUESSES, Rate(1, 60), clock)
     for user in "abcd":
         assert refused(limit, user) is None
-    assert limit.users == 3
+    assert limit.user_count == 3
     assert refused(limit, "a") is None  # it asked longest ago, and is forgotten
     assert refused(limit, "d") == 60
     clock.now += 60
     assert refused(limit, "e") is None
-    assert limit.users == 1  # those whose buckets are full need not be known
+    assert limit.user_count == 1  # those whose buckets are full need not be known
 
 
 @pytest.mark.parametrize(

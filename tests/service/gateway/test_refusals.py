@@ -317,7 +317,7 @@ async def test_a_vault_that_cannot_be_opened_begins_no_session(gateway, client):
     vault = wire.Vault(REPLY_KEY, halves, {OPERATOR: body.proof}, 0)
     verbs = asked(gateway)
     status, _ = await refusal(client.ask("sign", replace(body, signer=2, vault=vault)))
-    assert (status, verbs, gateway.gateway.sessions.open) == (400, [], [])
+    assert (status, verbs, gateway.gateway.sessions.open_sessions) == (400, [], [])
 
 
 # ---------------------------------------------------------------------- what has changed meanwhile

@@ -122,11 +122,13 @@ async def test_a_node_out_of_reach_hears_of_it_later(down, gateway, client):
     await client.ask("suspend", body)
     await until(lambda: at_the_nodes(gateway)[5 - down])
     assert at_the_nodes(gateway)[down] is None
-    await until(lambda: gateway.gateway.suspensions.undelivered == 1)  # it is written down, too
+    await until(
+        lambda: gateway.gateway.suspensions.undelivered_count == 1
+    )  # it is written down, too
     await refused(client, share)
     gateway.links[down].down = False
     await delivered(gateway)
-    assert gateway.gateway.suspensions.undelivered == 0
+    assert gateway.gateway.suspensions.undelivered_count == 0
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await refused(client, share)
     await heals(client, share)
@@ -192,7 +194,7 @@ async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, clie
         suspensions.Suspensions._deliver_notice = tell
     assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
     assert gateway.gateway.registry.suspension_notices() == []
-    assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
+    assert caplog.messages[-1].endswith("is no longer suspended: it has been recovered")
     response = await client.post("suspend", body)
     record = SignedRecord.from_bytes(response.content).record
     assert (response.status_code, record.predecessor) == (200, share.record.epoch)
@@ -286,7 +288,7 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
     assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
     assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
-    assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
+    assert caplog.messages[-1].endswith("no longer suspended: no holder of a share asked for it")
 
 
 @pytest.mark.parametrize("opens", MPC_NODES)

@@ -233,11 +233,11 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
     for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
         await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
-    assert len(gateway.gateway.sessions.open) == 1
+    assert len(gateway.gateway.sessions.open_sessions) == 1
     await gateway.gateway.cancel_session(
         user_id, "activate", body, SESSIONS[making].proof("activate", body)
     )
-    assert len(gateway.gateway.sessions.open) == 0
+    assert len(gateway.gateway.sessions.open_sessions) == 0
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
         session_id, made = await client.begin_generate("ed25519")
         voting, signing = threading.Event(), threading.Event()
 
-        def head(cursor, original=events.head):
+        def head(cursor, original=events.log_head):
             voting.set()
             signing.wait(10)  # from now on it holds what it begins under, and wants the store
             return original(cursor)
@@ -115,7 +115,7 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
             signing.set()
             return original(*arguments)
 
-        monkeypatch.setattr(events, "head", head)
+        monkeypatch.setattr(events, "log_head", head)
         link.node._shares.usable_share = usable
         vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
         threads = [

@@ -105,7 +105,7 @@ def test_a_record_proves_itself_or_puts_nothing_in_force(party):
             with pytest.raises(Refused) as refused:
                 world.handle(party, "activate", record)
             assert refused.value.status == 400
-        assert world.stores[party].active(USER, CURVE).key_id == epoch("first").hex()
+        assert world.stores[party].active_share(USER, CURVE).key_id == epoch("first").hex()
         world.handle(party, "activate", whole)
         assert world.settled() == epoch("new")
 

@@ -303,14 +303,14 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
 
 
 def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
-    store.enter("over", *AT)
+    store.enter_epoch("over", *AT)
     store.drop_orphans()
     store.mark_restored("yesterday", both=False)
-    store.enter("since", *AT)
+    store.enter_epoch("since", *AT)
     for known in ("over", "since"):
         assert store.merge(replace(SAID, voted=known), lambda share: None) is None
         assert store.abort("u", "ed25519", known, voted_for=True) is None
-    store.enter("later", *AT)
+    store.enter_epoch("later", *AT)
     store.drop_orphans(["later"])
     store.mark_restored("later", both=False)  # it may have been voted for since
     with pytest.raises(HistoryLost):
@@ -321,11 +321,11 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
     """What is no more remembered is in doubt after a restore."""
     others = [("v", "ed25519"), ("u", "secp256k1")]
     for at in others:
-        store.enter("first of " + "/".join(at), *at)
+        store.enter_epoch("first of " + "/".join(at), *at)
     for number in range(ENTERED + 4):
-        store.enter(f"{number}", *AT)
+        store.enter_epoch(f"{number}", *AT)
         store.drop_orphans()
-    store.enter("last", *AT)  # and is open
+    store.enter_epoch("last", *AT)  # and is open
     assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
     store.mark_restored("yesterday", both=False)
     for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
@@ -370,11 +370,11 @@ def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, si
     ended = {"voted_for": True, "replaces": replaces}
     if signs:
         assert store.abort("u", "ed25519", "x", **ended) is None
-        assert store.aborted("u", "ed25519", 9) == ["x"]
+        assert store.aborted_epochs("u", "ed25519", 9) == ["x"]
     else:
         with pytest.raises(HistoryLost, match="may have voted for this epoch"):
             store.abort("u", "ed25519", "x", **ended)
-        assert store.aborted("u", "ed25519", 9) == []
+        assert store.aborted_epochs("u", "ed25519", 9) == []
 
 
 def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(store):
@@ -389,7 +389,7 @@ def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(stor
 def test_no_more_is_listed_than_a_statement_holds(store, count):
     for number in range(3):
         store.abort("u", "ed25519", f"{number}", voted_for=True)
-    assert store.aborted("u", "ed25519", count) == ["2", "1", "0"][:count]
+    assert store.aborted_epochs("u", "ed25519", count) == ["2", "1", "0"][:count]
     store.suspend("a", "why")
-    assert (store.suspended(0), store.suspended(1)) == ([], ["a"])
+    assert (store.suspended_key_ids(0), store.suspended_key_ids(1)) == ([], ["a"])
     assert [share.state for share in store.of_key("u", "ed25519")] == [ACTIVE, PREPARED]

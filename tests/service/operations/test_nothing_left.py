@@ -55,7 +55,7 @@ class History:
         return os.urandom(self.random.choice([600, 16_000, 60_000]))
 
     def make(self):
-        key_id, active = f"{next(self.names):064x}", self.store.active("u", "ed25519")
+        key_id, active = f"{next(self.names):064x}", self.store.active_share("u", "ed25519")
         self.shares[key_id] = share = self.share()
         replaced = active and active.key_id
         made = StoredShare(key_id, "u", "ed25519", b"key", share, "prepared", predecessor=replaced)
@@ -74,7 +74,7 @@ class History:
         self.store.drop("u", "ed25519", key_id)
 
     def suspend(self):
-        if active := self.store.active("u", "ed25519"):
+        if active := self.store.active_share("u", "ed25519"):
             self.shares[f"kept {next(self.names)}"] = kept = self.share()
             self.store.suspend(active.key_id, "why", kept)
 

@@ -1,4 +1,4 @@
-"""How the gateway reaches an MPC node: by a call in this process, or over HTTP."""
+"""Transports from the gateway to an MPC node: a call in this process, or HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Handler(Protocol):
-    """An MPC node in this process."""
+    """Interface of an MPC node in this process."""
 
     @property
     def me(self) -> PartyId: ...
@@ -38,21 +38,21 @@ class Handler(Protocol):
 
 
 class MpcNodePort(Protocol):
-    """An MPC node, wherever it is."""
+    """Interface of an MPC node, wherever it is."""
 
     @property
     def me(self) -> PartyId: ...
 
     async def hello(self) -> wire.Hello:
-        """Who it is, since its last start.
+        """Ask for its identity, seal key and boot since its last start.
 
         Raises:
-            LinkFailed: it cannot be reached, or is late; also by the other method.
+            LinkFailed: it cannot be reached, or is late; also raised by the other methods.
         """
         ...
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """Ask it for something.
+        """Send one request.
 
         Raises:
             Refused: it refuses.
@@ -60,26 +60,26 @@ class MpcNodePort(Protocol):
         ...
 
     def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """The same, with a body that is sent as it comes; its answer as it comes.
+        """Send one request whose body and answer are forwarded while they arrive.
 
-        If the body raises, the request breaks off, and the same is raised here.
+        If the body raises, the request is broken off, and the same is raised here.
         """
         ...
 
     def restart(self) -> None:
-        """Do to it what a crash does."""
+        """Restart it as after a crash."""
         ...
 
     async def close(self) -> None: ...
 
 
 class InProcess:
-    """An MPC node in this process."""
+    """Port to an MPC node in this process."""
 
     def __init__(self, node: Handler, recorder: RequestRecorder | None = None) -> None:
         """
         Args:
-            recorder: where its requests are entered.
+            book: records its requests.
         """
         self.node = node
         self._recorder = recorder or RequestRecorder("")
@@ -89,11 +89,11 @@ class InProcess:
         return self.node.me
 
     async def hello(self) -> wire.Hello:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         return self.node.hello()
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         if self._recorder.log is None:
             return await self._call_node(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
@@ -120,29 +120,29 @@ class InProcess:
         return await in_thread(self.node.handle, verb, grant, body)
 
     async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         data = b"".join([piece async for piece in body])
         yield await self.handle(verb, grant, data)
 
     def restart(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         self.node.restart()
 
     async def close(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
 
 
 class OverHttp:
-    """An MPC node behind its HTTP interface (``mpcsim.service.mpc_node.app``)."""
+    """Port to an MPC node behind its HTTP interface (``mpcsim.service.mpc_node.app``)."""
 
     def __init__(self, party: PartyId, transport: StreamingTransport) -> None:
         self.me = party
         self._transport = transport
         self._was_answering: bool | None = None
-        """Whether it did when it was last asked; None before it first has."""
+        """Whether it answered the last request; None before the first answer."""
 
     async def hello(self) -> wire.Hello:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         try:
             return wire.Hello.from_bytes(await self._request("GET", wire.HELLO_PATH, None, None))
         except LinkFailed:
@@ -151,11 +151,11 @@ class OverHttp:
             raise node_failed(self.me) from None
 
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         return await self._request("POST", f"/{verb}", _token(grant), body)
 
     async def stream(self, verb: str, grant: bytes, body: Pieces, size: int | None) -> Pieces:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         call = Call(ROLES[self.me], "POST", f"/{verb}", size or 0)
         try:
             async with (
@@ -165,9 +165,9 @@ class OverHttp:
                 aclosing(reply.pieces) as pieces,
             ):
                 if reply.status != 200:
-                    said = b"".join([piece async for piece in pieces])
-                    call.finish(reply.status, len(said))
-                    raise from_json(reply.status, said, self.me)
+                    error_body = b"".join([piece async for piece in pieces])
+                    call.finish(reply.status, len(error_body))
+                    raise from_json(reply.status, error_body, self.me)
                 got = 0
                 async for piece in pieces:
                     got += len(piece)
@@ -179,11 +179,11 @@ class OverHttp:
         self._note_answer()
 
     def restart(self) -> None:
-        """See ``MpcNodePort``. Only whoever runs its process can."""
+        """Raise: a process that runs elsewhere cannot be restarted from here."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """See ``MpcNodePort``."""
+        """Implement ``MpcNodePort``."""
         await self._transport.close()
 
     async def _request(
@@ -202,7 +202,7 @@ class OverHttp:
         raise from_json(reply.status, reply.body, self.me)
 
     def _connection_failed(self, failure: TransportFailed) -> LinkFailed:
-        """No answer came."""
+        """Note, and log once, that no answer came; return the error to raise."""
         link_failure = self._link_failure_of(failure)
         if self._was_answering:
             self._was_answering = False
@@ -210,7 +210,7 @@ class OverHttp:
         return link_failure
 
     def _note_answer(self) -> None:
-        """An answer came."""
+        """Note that an answer came, and log it if the last request had none."""
         if self._was_answering is False:
             LOG.info("the %s's MPC node answers again", ROLES[self.me])
         self._was_answering = True
@@ -226,5 +226,5 @@ class OverHttp:
 
 
 def _token(grant: bytes) -> str:
-    """A grant in a header."""
+    """Encode a grant for the Authorization header."""
     return base64.urlsafe_b64encode(grant).decode()

@@ -1,9 +1,9 @@
-"""Which keys are suspended: what this MPC node says of its own, and what the other has last said.
+"""An MPC node's side of attestation: its signed list of suspended keys, and the other node's last.
 
-Where the MPC node that signs opens the vault alone, nobody asks the other one. Instead it demands
-the other's signed statement, an hour old at most, whoever carries that. Nor does it open a vault
-once it has voted for newer shares of the key, an hour before or more: they may be in force at the
-other one, and whoever carries that may have kept it from this one.
+The protocol is on the page of ``gateway.activation.suspensions`` (steps 3' and 5'). Where this node
+opens a vault alone, nobody asks the other one; so it demands the other's statement, an hour old at
+most, whoever carries it. It also refuses if it voted for newer shares of the key an hour ago or
+earlier: they may be in force at the other node, and a carrier may have kept that from this one.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ from mpcsim.service.rpc.statements import (
 
 
 class Attestations:
-    """One MPC node's. That a key is suspended at the other one is kept for good, when that was said
-    last in memory. Any thread may call."""
+    """Makes and accepts statements for one MPC node. Any thread may call.
+
+    That a key is suspended at the other node is stored for good; its newest statement, and the time
+    of that, are kept in memory.
+    """
 
     def __init__(
         self,
@@ -58,17 +61,17 @@ class Attestations:
         self._now = now
         self._peer_statement: SuspensionAttestation | None = None
         self._suspended_at_peer: set[str] = set()
-        """Epochs of which the store knows that they are suspended there, if it knows them."""
+        """Epochs that have been marked in the store as suspended at the other node."""
         self._lock = threading.Lock()
 
     def make_statement(self) -> SignedAttestation:
-        """This node's statement, as of now.
+        """Return this node's statement, as of now (3').
 
         Raises:
             NodeFailed: more keys are suspended than one can name.
         """
-        at_ms = int(self._now() * 1000)  # before the look: what is suspended since is not in it
-        suspended = self._store.suspended(MAX_ATTESTED + 1)
+        at_ms = int(self._now() * 1000)  # taken before the list, so that it is never too late
+        suspended = self._store.suspended_key_ids(MAX_ATTESTED + 1)
         if len(suspended) > MAX_ATTESTED:
             text = f"the {ROLES[self._me]} has more suspended keys than it can list"
             raise NodeFailed(UNAVAILABLE, text, self._me, code=Code.BUSY)
@@ -76,10 +79,10 @@ class Attestations:
         return SignedAttestation(statement, self._identity.sign(statement))
 
     def accept_statement(self, said: SignedAttestation) -> None:
-        """Keep the other's statement, if it is newer than the last one.
+        """Keep the other node's statement, if it is newer than the last one (5').
 
         Raises:
-            Refused: it is not the other's, or from the future.
+            Refused: it is not the other node's, or from the future.
         """
         statement, other = said.statement, self._peer.party
         if statement.party != other or not is_signed_by(
@@ -101,11 +104,11 @@ class Attestations:
                 self._peer_statement = statement
 
     def check(self, key_id: bytes) -> None:
-        """See that a key may be used, as far as the other MPC node is concerned.
+        """Check that a key may be used, as far as the other MPC node is concerned.
 
         Raises:
             Refused: it is suspended there, or shares for which this node voted an hour ago may have
-                replaced it there; ``NodeFailed``: nothing is known, or nothing recent.
+                replaced it there; ``NodeFailed``: there is no statement, or no recent one.
         """
         stored = self._store.find(key_id.hex())
         if stored is not None and stored.suspended_there:
@@ -126,9 +129,9 @@ class Attestations:
             raise not_attested(self._me, self._peer.party)
 
     def _is_from_future(self, statement: SuspensionAttestation) -> bool:
-        """Whether it is from the future: a clock was ahead."""
+        """Return whether a statement is from the future: a clock was ahead."""
         return statement.at_ms > (self._now() + SKEW_S) * 1000
 
     def forget(self) -> None:
-        """What has been heard, as a restart does."""
+        """Forget the other node's statement, as a restart does."""
         self._peer_statement = None

@@ -1,4 +1,4 @@
-"""Signing by an MPC node: in a session with the client, or at once with a presignature."""
+"""Verbs of signing at an MPC node: ``sign`` (a session) and ``presigned`` (at once)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from mpcsim.service.vault import SigningRequest, VaultUse, answer_tag, sha256_ea
 
 
 class Signing:
-    """Begins one MPC node's signing sessions.
+    """Begins one MPC node's signing sessions, and signs with presignatures.
 
-    One a key at a time: a second one is refused and the first goes on; this also keeps a cheating
-    peer from guessing at the same multiplication state in many sessions at once. Signing keeps to
-    one thread, the caller's event loop, because of what shares have in common in a process
-    (``keyshare.Guard``).
+    One session a key at a time: a second one is refused, and the first goes on. This also keeps a
+    cheating client from guessing at the same multiplication state in many sessions at once. Signing
+    stays in one thread, the caller's event loop, since shares in a process have common state
+    (``protocols.key_share.Guard``).
     """
 
     def __init__(
@@ -69,12 +69,12 @@ class Signing:
         self._lifetime_s = lifetime_s
 
     def sign(self, grant: Grant, data: bytes) -> wire.Body:
-        """Begin to sign, and open this node's half if it comes along.
+        """Begin a signing session, and open this node's half if the request has one.
 
-        Who has the token and the ``secret_store``, but cannot open the share, gets this far, too:
-        an answer to a message of its choice, on ed25519 with a share of a signature. It is of use
-        only together with the client's share of this epoch, and costs this node one signing
-        session's first step, for which the key is busy.
+        An attacker with the token and the ``secret_store``, but without the client's share, gets
+        this far, too: an answer to a message of its choice, on ed25519 with a share of a signature.
+        That is of no use without the client's share of this epoch, and costs this node the first
+        step of a session, during which the key is busy.
         """
         body, me = wire.Sign.from_bytes(data), self._context.me
         grant.check(
@@ -112,10 +112,10 @@ class Signing:
         return replace(answer, answers=answers, half=half)
 
     def signer(self, share: KeyShare, body: wire.Sign) -> Party[Any, Any]:
-        """Make the party of a signing session, or of one that makes presignatures.
+        """Create the party of a signing session, or of one that makes presignatures.
 
         Raises:
-            Refused: the key was attacked, or what is to be signed is no message for it.
+            Refused: the key was attacked, or it cannot sign that message.
         """
         if share.mta is not None and not share.usable(CLIENT):
             raise key_suspended("this key was attacked; recover it")
@@ -144,10 +144,10 @@ class Signing:
             raise Refused(BAD_REQUEST, str(error)) from None
 
     def presigned(self, grant: Grant, data: bytes) -> wire.Body:
-        """Sign with a presignature, and open this node's half.
+        """Sign with a presignature, and open this node's half (``presignatures``, 7).
 
-        The client finishes only if the other MPC node opens its half, too: that one sees to it
-        that a presignature is used once, whatever this one does.
+        The client can finish only if the other MPC node opens its half, too, which it does once for
+        a presignature (P2), whatever this node does.
         """
         context, me = self._context, self._context.me
         body = wire.Presigned.from_bytes(data)
@@ -184,10 +184,10 @@ class Signing:
 
 
 def _check_child(share: KeyShare, path: Path) -> None:
-    """See that there is a key at the end of a path.
+    """Check that a path leads to a child key.
 
     Raises:
-        Refused: there is none.
+        Refused: it does not.
     """
     try:
         share.record.at(path)

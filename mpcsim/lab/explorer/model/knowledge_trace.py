@@ -10,11 +10,11 @@ from mpcsim.ids import PartyId
 from mpcsim.lab.explorer.model.knowledge import (
     BEFORE,
     KNOWLEDGE,
-    NETWORK_NEVER,
+    NETWORK_FORBIDDEN,
     NETWORK_SEES,
     OWN,
+    ForbiddenKnowledge,
     Item,
-    Never,
     find,
     secrets_in,
     text,
@@ -23,7 +23,7 @@ from mpcsim.sim.run.message_recording import Recording
 
 
 @dataclass(frozen=True)
-class Gained:
+class LearnedItem:
     """Something a party learned in a step."""
 
     name: str
@@ -36,7 +36,7 @@ class Gained:
 
 
 @dataclass(frozen=True)
-class Untold:
+class UndisclosedItem:
     """Something a party must never learn."""
 
     name: str
@@ -45,7 +45,7 @@ class Untold:
     """Whether it was in a message to that party; None if there is nothing to search for."""
 
 
-class Learning:
+class KnowledgeTrace:
     """What the parties of one session learn."""
 
     def __init__(self, protocol: str, recording: Recording | None, *, reveal: bool) -> None:
@@ -53,26 +53,30 @@ class Learning:
         self._recording = recording
         self._reveal = reveal
 
-    def before(self, party: PartyId) -> list[Gained]:
+    def before(self, party: PartyId) -> list[LearnedItem]:
         """What a party brings along."""
         return self.from_round(party, BEFORE)
 
-    def from_round(self, party: PartyId, round_: int) -> list[Gained]:
+    def from_round(self, party: PartyId, round_: int) -> list[LearnedItem]:
         """What a round gives the party that runs it."""
         items = self._known.by_round.get(round_, ()) if self._known else ()
-        return [self._own(item, party, round_) for item in items if self._has(item, party, round_)]
+        return [
+            self._item_of_party(item, party, round_)
+            for item in items
+            if self._has_item(item, party, round_)
+        ]
 
-    def from_message(self, kind: str, sender: PartyId) -> list[Gained]:
+    def from_message(self, kind: str, sender: PartyId) -> list[LearnedItem]:
         """What a message gives its receiver."""
         items = self._known.by_message.get(kind, ()) if self._known else ()
         return [
-            Gained(
+            LearnedItem(
                 item.name.format(j=sender), item.meaning.format(j=sender), item.kind, None, False
             )
             for item in items
         ]
 
-    def never(self, party: PartyId, parties: Iterable[PartyId]) -> tuple[Untold, ...]:
+    def never(self, party: PartyId, parties: Iterable[PartyId]) -> tuple[UndisclosedItem, ...]:
         """What a party must never learn, and whether any message gave it away.
 
         The secrets of the others are searched for, byte by byte, in everything sent to the party.
@@ -80,35 +84,37 @@ class Learning:
         if self._known is None:
             return ()
         payloads = self._recording.payloads_to(party) if self._recording else []
-        rows: list[Untold] = []
+        rows: list[UndisclosedItem] = []
         for never in self._known.never:
             if "{j}" in never.name:
-                rows += [self._untold(never, j, payloads) for j in parties if j != party]
+                rows += [self._undisclosed(never, j, payloads) for j in parties if j != party]
             else:
-                rows.append(Untold(never.name, never.meaning, None))
+                rows.append(UndisclosedItem(never.name, never.meaning, None))
         return tuple(rows)
 
-    def _untold(self, never: Never, other: PartyId, payloads: list[bytes]) -> Untold:
-        wanted = list(secrets_in(self._kept(other, never.round, never.path)))
+    def _undisclosed(
+        self, never: ForbiddenKnowledge, other: PartyId, payloads: list[bytes]
+    ) -> UndisclosedItem:
+        wanted = list(secrets_in(self._stored_value(other, never.round, never.path)))
         seen = any(secret in payload for secret in wanted for payload in payloads)
         name, meaning = never.name.format(j=other), never.meaning.format(j=other)
-        return Untold(name, meaning, seen if wanted else None)
+        return UndisclosedItem(name, meaning, seen if wanted else None)
 
-    def _own(self, item: Item, party: PartyId, round_: int) -> Gained:
-        value = text(self._kept(party, round_, item.path))
+    def _item_of_party(self, item: Item, party: PartyId, round_: int) -> LearnedItem:
+        value = text(self._stored_value(party, round_, item.path))
         hidden = item.kind == OWN and not self._reveal and value is not None
-        return Gained(item.name, item.meaning, item.kind, None if hidden else value, hidden)
+        return LearnedItem(item.name, item.meaning, item.kind, None if hidden else value, hidden)
 
-    def _has(self, item: Item, party: PartyId, round_: int) -> bool:
+    def _has_item(self, item: Item, party: PartyId, round_: int) -> bool:
         """Whether a party has something at all (who deals nothing has no polynomial)."""
         if self._recording is None or not item.path:
             return True
         if (party, round_) not in self._recording.kept and round_ != BEFORE:
             return True  # it went on at once: what it kept in between was not seen
-        value = self._kept(party, round_, item.path)
+        value = self._stored_value(party, round_, item.path)
         return value is not None and not (isinstance(value, Sized) and not value)
 
-    def _kept(self, party: PartyId, round_: int, path: str) -> Any:
+    def _stored_value(self, party: PartyId, round_: int, path: str) -> Any:
         if self._recording is None or not path:
             return None
         if round_ == BEFORE:
@@ -116,11 +122,11 @@ class Learning:
         return find(self._recording.kept.get((party, round_)), path)
 
 
-def network_sees() -> tuple[Gained, ...]:
+def network_sees() -> tuple[LearnedItem, ...]:
     """What whoever carries the messages knows."""
-    return tuple(Gained(i.name, i.meaning, i.kind, None, False) for i in NETWORK_SEES)
+    return tuple(LearnedItem(i.name, i.meaning, i.kind, None, False) for i in NETWORK_SEES)
 
 
-def network_never() -> tuple[Untold, ...]:
+def network_forbidden() -> tuple[UndisclosedItem, ...]:
     """What whoever carries the messages must never learn."""
-    return tuple(Untold(n.name, n.meaning, None) for n in NETWORK_NEVER)
+    return tuple(UndisclosedItem(n.name, n.meaning, None) for n in NETWORK_FORBIDDEN)

@@ -17,7 +17,7 @@ _SMALL, _HEAD = 7.5, 9.5
 
 
 @dataclass(frozen=True)
-class _Station:
+class _Component:
     """A machine in the picture, in inches from the top left."""
 
     x: float
@@ -29,17 +29,17 @@ class _Station:
     """Whose share it computes with."""
 
 
-_CALLER: Final = _Station(1.0, 1.75, "caller", "keeps share 1, encrypted;\ncannot open it alone")
-_NODE: Final = _Station(
+_CALLER: Final = _Component(1.0, 1.75, "caller", "keeps share 1, encrypted;\ncannot open it alone")
+_NODE: Final = _Component(
     3.85, 1.75, "REST node", "the client: opens share 1\nfor one call, stores nothing", CLIENT
 )
-_GATEWAY: Final = _Station(
+_GATEWAY: Final = _Component(
     6.3, 1.75, "gateway", "users and public keys;\npasses messages on,\nholds no share"
 )
-_OPERATOR: Final = _Station(8.7, 0.75, "operator", "MPC node, holds share 2", OPERATOR)
-_INSTITUTION: Final = _Station(8.7, 2.75, "institution", "MPC node, holds share 3", INSTITUTION)
+_OPERATOR: Final = _Component(8.7, 0.75, "operator", "MPC node, holds share 2", OPERATOR)
+_INSTITUTION: Final = _Component(8.7, 2.75, "institution", "MPC node, holds share 3", INSTITUTION)
 
-STATIONS: Final = (_CALLER, _NODE, _GATEWAY, _OPERATOR, _INSTITUTION)
+COMPONENTS: Final = (_CALLER, _NODE, _GATEWAY, _OPERATOR, _INSTITUTION)
 
 
 def data_flow() -> Chart:
@@ -49,7 +49,7 @@ def data_flow() -> Chart:
     axes.set_xlim(0, _WIDTH)
     axes.set_ylim(_HEIGHT, 0)
     axes.axis("off")
-    for station in STATIONS:
+    for station in COMPONENTS:
         _draw(axes, station)
     _arrow(axes, _CALLER, _NODE, -0.13, "what to sign,\nencrypted share", above=True)
     _arrow(axes, _NODE, _CALLER, 0.13, "signature", above=False)
@@ -68,7 +68,7 @@ def data_flow() -> Chart:
     return figure
 
 
-def _draw(axes: Axes, station: _Station) -> None:
+def _draw(axes: Axes, station: _Component) -> None:
     colour = GREY if station.party is None else party_colour(station.party).line
     corner = station.x - _HALF_WIDTH, station.y - _HALF_HEIGHT
     style = "round,pad=0,rounding_size=0.08"
@@ -103,8 +103,8 @@ def _draw(axes: Axes, station: _Station) -> None:
 
 def _arrow(
     axes: Axes,
-    source: _Station,
-    target: _Station,
+    source: _Component,
+    target: _Component,
     shift: float,
     words: str,
     *,

@@ -1,4 +1,4 @@
-"""Operations written down for the kernel: steps, messages, and what handling them costs."""
+"""Compilation of call graphs into the kernel's records: steps, messages and service demands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.model.costs import KINDS, LATER, Costs, Stage
-from mpcsim.capacity.simulation.shape import END_OF, Shape
+from mpcsim.capacity.simulation.call_graph import END_OF, CallGraph
 from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
 
 
-class Written(NamedTuple):
-    """The kernel's records of all operations."""
+class CompiledOperations(NamedTuple):
+    """Records of all operations."""
 
     operations: NDArray[Any]
     steps: NDArray[Any]
@@ -30,10 +30,10 @@ class Written(NamedTuple):
 
 
 class Links:
-    """The links between roles."""
+    """Links between roles."""
 
     def __init__(self, network: Network) -> None:
-        self._ways = service_paths(network)
+        self._paths = service_paths(network)
         self._sides = {
             (ends[side], ends[1 - side]): (number, side)
             for number, link in enumerate(network.links)
@@ -42,27 +42,27 @@ class Links:
         }
 
     def between(self, source: int, target: int) -> tuple[int, int, float]:
-        """From one role to another: the link (NONE: they are at one site), the side of it that
-        sends, and the service time at the other end."""
+        """Return the link from one role to another (NONE: both are at one site), the sending side
+        of it, and the service time at its far end."""
         if source not in END_OF or target not in END_OF:
             return NONE, 0, 0.0
-        way = self._ways.get((END_OF[source], END_OF[target]))
-        if way is None:
+        path = self._paths.get((END_OF[source], END_OF[target]))
+        if path is None:
             return NONE, 0, 0.0
-        number, side = self._sides[way.direction.source, way.direction.target]
-        return number, side, way.service_ms
+        number, side = self._sides[path.direction.source, path.direction.target]
+        return number, side, path.service_ms
 
 
-def written(
-    shapes: Sequence[Shape],
+def compile_operations(
+    shapes: Sequence[CallGraph],
     costs: Costs,
     network: Network,
     links: Links,
-) -> Written:
-    """Write them down.
+) -> CompiledOperations:
+    """Return the records of all operations.
 
     Raises:
-        UsageError: nothing is known about what a message costs.
+        UsageError: costs of a message are not known.
     """
     operations = np.zeros(len(shapes), kernel.OPERATION)
     steps: list[tuple[int, ...]] = []
@@ -74,16 +74,16 @@ def written(
         name = shape.operation.name
         first_step, first_message = len(steps), len(messages)
         for k, message in enumerate(shape.messages):
-            link, side, service = links.between(message.source, message.target)
+            link, side, service_ms = links.between(message.source, message.target)
             first_stage = len(stages)
-            every = costs.of(name, message.name) if message.costs else ()
+            every = costs.stages_of(name, message.name) if message.has_cost else ()
             last_stage = first_stage + sum(stage.kind != LATER for stage in every)
             for stage in every:
                 kind = kernel.LOOP if stage.kind == LATER else KINDS.index(stage.kind)
                 stages.append((kind, len(tables)))
                 tables.append(stage)
             senders = [first_step + n for n, step in enumerate(shape.steps) if k in step.sends]
-            waiting = [first_step + n for n, step in enumerate(shape.steps) if k in step.needs]
+            needed_by = [first_step + n for n, step in enumerate(shape.steps) if k in step.needs]
             messages.append(
                 {
                     "source": message.source,
@@ -92,15 +92,15 @@ def written(
                     "side": side,
                     "size": message.size + network.connection.overhead_bytes,
                     "exchange": message.exchange,
-                    "answers": message.answers,
-                    "service": service,
+                    "is_answer": message.is_answer,
+                    "service_ms": service_ms,
                     "first_stage": first_stage,
                     "last_stage": last_stage,
                     "end_stage": len(stages),
                     "first_needed": len(lists),
-                    "last_needed": len(lists) + len(waiting),
-                    "takes": message.takes,
-                    "gives": message.gives,
+                    "last_needed": len(lists) + len(needed_by),
+                    "acquires": message.acquires,
+                    "releases": message.releases,
                     "enters": message.enters,
                     "leaves": message.leaves,
                     "refusal": message.refusal
@@ -109,7 +109,7 @@ def written(
                     "sent_by": senders[0] if senders else NONE,
                 }
             )
-            lists += waiting
+            lists += needed_by
         for step in shape.steps:
             first, between = len(lists), len(lists) + len(step.needs)
             lists += [first_message + m for m in (*step.needs, *step.sends)]
@@ -121,14 +121,14 @@ def written(
             len(shape.messages),
             shape.exchanges,
             1.0,
-            max((turn.waiting for turn in shape.operation.turns), default=0),
-            max((turn.patience_s * 1000 for turn in shape.operation.turns), default=0.0),
+            max((lock.queue_capacity for lock in shape.operation.locks), default=0),
+            max((lock.timeout_s * 1000 for lock in shape.operation.locks), default=0.0),
         )
     records = np.zeros(len(messages), kernel.MESSAGE)
     for record, values in zip(records, messages, strict=True):
         for field, value in values.items():
             record[field] = value
-    return Written(
+    return CompiledOperations(
         operations,
         np.array(steps, kernel.STEP),
         records,
@@ -141,7 +141,8 @@ def written(
 def _tables(
     stages: Sequence[Stage],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Return quantiles, their levels, and how many equal distances these have, or 0."""
+    """Return quantiles, their levels, and the number of intervals if these are equidistant, else
+    0."""
     most = max((len(stage.quantiles_ms) for stage in stages), default=2)
     rows = [
         np.pad(np.array([stage.quantiles_ms, stage.at_levels]), ((0, 0), (0, more)), "edge")

@@ -5,7 +5,7 @@ from itertools import combinations
 from matplotlib.text import Text
 
 from mpcsim.ids import ROLES
-from mpcsim.lab.explorer.overview import STATIONS, data_flow
+from mpcsim.lab.explorer.data_flow_figure import COMPONENTS, data_flow
 
 
 def words(figure):
@@ -13,9 +13,9 @@ def words(figure):
 
 
 def test_everyone_is_in_it_with_their_share():
-    assert {station.party for station in STATIONS} == {None, *ROLES}
+    assert {station.party for station in COMPONENTS} == {None, *ROLES}
     said = " ".join(text.get_text() for text in words(data_flow()))
-    for station in STATIONS:
+    for station in COMPONENTS:
         assert station.name in said
         assert station.words in said
     for party, role in ROLES.items():

@@ -1,4 +1,4 @@
-"""Events by time, and by the order in which they were put there: the next one is on top."""
+"""Event queue: a binary heap of scheduled events, by time and then by the order of scheduling."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from mpcsim.sim.network.tcp.compiled import compiled
 
 
 @compiled
-def _sooner(one: Record, other: Record) -> bool:
+def _is_sooner(one: Record, other: Record) -> bool:
+    """Return whether an event comes before another."""
     if one.at == other.at:
         return bool(one.order < other.order)
     return bool(one.at < other.at)
@@ -15,6 +16,7 @@ def _sooner(one: Record, other: Record) -> bool:
 
 @compiled
 def _swap(one: Record, other: Record) -> None:
+    """Exchange two records in place."""
     one.at, other.at = other.at, one.at
     one.order, other.order = other.order, one.order
     one.kind, other.kind = other.kind, one.kind
@@ -24,7 +26,7 @@ def _swap(one: Record, other: Record) -> None:
 
 @compiled
 def push(events: Record, state: Record, at: float, kind: int, of: int, number: int) -> None:
-    """One more event; there is room for it."""
+    """Schedule an event; the array has room for it."""
     k = state.events
     event = events[k]
     event.at = at
@@ -34,23 +36,23 @@ def push(events: Record, state: Record, at: float, kind: int, of: int, number: i
     event.number = number
     state.events += 1
     state.events_so_far += 1
-    while k and _sooner(events[k], events[(k - 1) // 2]):
+    while k and _is_sooner(events[k], events[(k - 1) // 2]):
         _swap(events[k], events[(k - 1) // 2])
         k = (k - 1) // 2
 
 
 @compiled
 def pop(events: Record, state: Record) -> None:
-    """Take the next one off; it is then the first beyond the heap."""
+    """Remove the earliest event; it is then the first record beyond the heap."""
     state.events -= 1
     waiting = state.events
     _swap(events[0], events[waiting])
     k = 0
     while 2 * k + 1 < waiting:
         least = 2 * k + 1
-        if least + 1 < waiting and _sooner(events[least + 1], events[least]):
+        if least + 1 < waiting and _is_sooner(events[least + 1], events[least]):
             least += 1
-        if not _sooner(events[least], events[k]):
+        if not _is_sooner(events[least], events[k]):
             return
         _swap(events[k], events[least])
         k = least

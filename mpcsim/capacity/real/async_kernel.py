@@ -1,7 +1,7 @@
-"""The kernel's processes and events, in the time of the running event loop.
+"""The kernel's processes and events, driven by a running event loop.
 
-Whoever handles a message hands a job to its process and goes on when it is done. What happens at a
-time by itself (a caller's patience is over, the next attempt, an incident) happens then.
+Whoever handles a message hands a job to its process and awaits its end. Events without a message
+(time-outs, retries, incidents) happen at their time.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ import numpy as np
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.real.clock import CLOSE_MS, Clock
-from mpcsim.capacity.simulation.driving import Drive
-from mpcsim.capacity.simulation.layout import chained
+from mpcsim.capacity.simulation.driver import KernelDriver
+from mpcsim.capacity.simulation.layout import free_chain
 
 
-class Machines:
-    """Those of a deployment, and the kernel's events."""
+class AsyncKernel:
+    """Kernel without messages, in an event loop's time."""
 
-    def __init__(self, drive: Drive, clock: Clock, asked: Callable[[int], None]) -> None:
-        """
-        Args:
-            drive: whose records they are; nobody else steps.
-            asked: is told of each call that begins.
-        """
+    def __init__(self, drive: KernelDriver, clock: Clock, asked: Callable[[int], None]) -> None:
+        """Args: drive: owner of the records; nobody else steps. asked: called with each call that
+        begins."""
         from mpcsim.capacity.simulation import (
             stepping,  # here: it comes with half a second of numba
         )
@@ -36,29 +33,27 @@ class Machines:
         self.kernel = stepping
         self._drive = drive
         self._clock = clock
-        self._asked = asked
+        self._start_call = asked
         self._at_ms = 0.0
         self._jobs = list(range(len(drive.service.jobs)))
-        """Records that are free."""
+        """Free records."""
         self._waiting: dict[int, asyncio.Future[float]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._over = False
 
-    def hand(
+    def enqueue_job(
         self, process: int, key: np.uint64, first_stage: int, last_stage: int, source: int
     ) -> asyncio.Future[float]:
-        """Give a process something to do.
-
-        It does so, whether or not anybody goes on waiting.
+        """Hand a job to a process, which executes it whether or not anybody awaits it.
 
         Args:
             process: its number.
             key: of the draws.
-            first_stage: of what is to be done; ``last_stage``: the one after the last.
-            source: the process that it comes from.
+            first_stage: of the job; ``last_stage``: the one after the last.
+            source: process that it comes from.
 
         Returns:
-            Is told, when it is done, what it took if nothing else had gone on (milliseconds).
+            Future of its service time (milliseconds), done when the job is.
         """
         done: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         if first_stage == last_stage or process == NONE or self._over:
@@ -71,23 +66,23 @@ class Machines:
         job = self._drive.service.jobs[number]
         job["process"], job["key"] = process, key
         job["stage"], job["last_stage"] = first_stage, last_stage
-        job["waker"] = self.kernel.waker(self._drive.service, process, source)
-        self.step(self.kernel.HAND, number)
+        job["waker_core"] = self.kernel.waker_core(self._drive.service, process, source)
+        self.step(self.kernel.ENQUEUE_JOB, number)
         return done
 
     def step(self, what: int, of: int = NONE, number: int = NONE) -> None:
-        """Have the kernel do something now; what follows from it at once is done, too."""
+        """Carry out an action of the kernel now, and all events that are due."""
         found = self._step(what, of, number, self._clock.now_ms())
-        if what == self.kernel.COME:
-            self._asked(found)
-        self._happen()
+        if what == self.kernel.START_ARRIVAL:
+            self._start_call(found)
+        self._apply_due_events()
 
-    def go_on(self) -> None:
-        """Let happen what is planned, as time passes."""
-        self._happen()
+    def start_timer(self) -> None:
+        """Apply due events, and be woken for the next one."""
+        self._apply_due_events()
 
     def finish(self) -> None:
-        """Whoever still waits goes on: time does not."""
+        """Release whoever still waits: virtual time ends."""
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -106,15 +101,15 @@ class Machines:
                 return int(found)
             drive.make_room(lacks)
 
-    def _happen(self) -> None:
-        """Let everything happen that is due, and be woken when something is next."""
+    def _apply_due_events(self) -> None:
+        """Apply all events that are due, and set the timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if self._over:
             return
         while True:
-            through = self.kernel.soonest(self._drive.service)
+            through = self.kernel.next_completion_ms(self._drive.service)
             events = self._drive.calls.events
             event = float(events[0]["at"]) if self._drive.state["events"] else math.inf
             next_ms = min(through, event)
@@ -122,26 +117,28 @@ class Machines:
                 break
             self._clock.at(next_ms)
             if through == next_ms:
-                over = self._step(self.kernel.ADVANCE, NONE, NONE, next_ms)
+                over = self._step(self.kernel.FINISH_STAGE, NONE, NONE, next_ms)
                 if over != NONE:
-                    self._end(over)
+                    self._finish_job(over)
             else:
-                call = self._step(self.kernel.HAPPEN, NONE, NONE, next_ms)
+                call = self._step(self.kernel.APPLY_EVENT, NONE, NONE, next_ms)
                 if call != NONE:
-                    self._asked(call)
+                    self._start_call(call)
         if next_ms < math.inf:
             wait_ms = next_ms - self._clock.now_ms()
-            self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._happen)
+            self._timer = asyncio.get_running_loop().call_later(
+                wait_ms / 1000, self._apply_due_events
+            )
 
-    def _end(self, number: int) -> None:
+    def _finish_job(self, number: int) -> None:
         done = self._waiting.pop(number)
         if not done.done():  # nobody has given it up
-            done.set_result(float(self._drive.service.jobs[number]["worked"]))
+            done.set_result(float(self._drive.service.jobs[number]["worked_ms"]))
         self._jobs.append(number)
 
     def _more_jobs(self) -> None:
         jobs: Any = self._drive.service.jobs
         have = len(jobs)
-        more = np.concatenate([jobs, chained(kernel.JOB, have)])
+        more = np.concatenate([jobs, free_chain(kernel.JOB, have)])
         self._drive.service = self._drive.service._replace(jobs=more)
         self._jobs = list(range(have, 2 * have))

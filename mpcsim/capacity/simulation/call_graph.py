@@ -1,7 +1,7 @@
-"""An operation with its caller: the messages of its graph, the question and the answer around them,
-and how those are told no who do not get in or whose turn it is not.
+"""Graph of messages of a call: those of the recorded operation, the caller's request and response
+around them, and the refusals of limits and key locks.
 
->>> [message.name for message in Shape(operation).messages]
+>>> [message.name for message in CallGraph(operation, {}).messages]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from mpcsim.capacity.kernel.records import DONE, NONE, REFUSED
 from mpcsim.capacity.model.limits import Limit
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, PartyId
 from mpcsim.sim.replay.steps import GATEWAY
@@ -30,58 +30,55 @@ END_OF: Final[dict[int, PartyId | None]] = {
     OPERATOR_ROLE: OPERATOR,
     INSTITUTION_ROLE: INSTITUTION,
 }
-"""Of the links of the network; the caller has none."""
+"""End of a link for each role; the caller is at the node's site and needs none."""
 REFUSAL_BYTES: Final = 57
-"""What the gateway says to who wants to sign with a key that is busy."""
+"""Size of the gateway's answer when a key is locked."""
 
 
 @dataclass
 class Message:
-    """One of a call."""
+    """Message of a call."""
 
     name: str
     source: int
-    """A role, as a place in ``ROLES``."""
+    """Role, as an index of ``ROLES``."""
     target: int
     size: int
     exchange: int = NONE
-    answers: bool = False
-    """It ends its exchange."""
-    costs: bool = True
-    """Handling it does."""
-    takes: int = 0
-    """Turns of the call's key, as bits."""
-    gives: int = 0
+    is_answer: bool = False
+    """Whether it ends its exchange."""
+    has_cost: bool = True
+    """Whether its handling takes time."""
+    acquires: int = 0
+    """Locks of the call's key, as bits."""
+    releases: int = 0
     enters: int = NONE
     """Number of a limit."""
     leaves: int = NONE
     refusal: int = NONE
-    """Number of the message that says no to it."""
+    """Index of the message that answers instead if it is refused."""
 
 
 @dataclass
 class Step:
-    """What is done when messages have been handled."""
+    """Step of a call: what is sent once some messages have been handled."""
 
     needs: tuple[int, ...]
     sends: tuple[int, ...]
     ends: int = NONE
-    """With what the call ends."""
+    """Outcome of the call, if it ends here."""
 
 
-def refusal_of(name: str) -> str:
-    """What the answer is called that says no to a message."""
+def refusal_name(name: str) -> str:
+    """Return the name of the answer that refuses a message."""
     return f"no to {name}"
 
 
-class Shape:
-    """What a call of an operation consists of."""
+class CallGraph:
+    """Messages and steps of a call of an operation."""
 
-    def __init__(self, operation: Operation, turns: dict[str, int]) -> None:
-        """
-        Args:
-            turns: bits of what calls have of their keys, by name; further ones are added.
-        """
+    def __init__(self, operation: Operation, lock_bits: dict[str, int]) -> None:
+        """Args: lock_bits: bit of each key lock by name; further locks are added."""
         graph = operation.graph
         last_of = {packet.exchange: n for n, packet in enumerate(graph.messages)}
         self.operation = operation
@@ -97,44 +94,46 @@ class Shape:
             for n, packet in enumerate(graph.messages)
         ]
         self._names = {message.name: n for n, message in enumerate(self.messages)}
-        asked = self._add(Message(ASKED, CALLER, NODE, operation.asked_bytes))
-        answered = self._add(Message(ANSWERED, NODE, CALLER, operation.answered_bytes))
-        self._names |= {ASKED: asked, ANSWERED: answered}
+        asked = self._add(Message(REQUEST, CALLER, NODE, operation.request_bytes))
+        answered = self._add(Message(RESPONSE, NODE, CALLER, operation.response_bytes))
+        self._names |= {REQUEST: asked, RESPONSE: answered}
         self.steps = [Step((), (asked,))]
         *going_on, last = graph.steps
         for step in going_on:
             self.steps.append(Step(step.needs or (asked,), step.sends))
         self.steps.append(Step(last.needs or (asked,), (answered,)))
         self.steps.append(Step((answered,), (), DONE))
-        for turn in operation.turns:
-            bit = turns.setdefault(turn.of, len(turns))
-            self.messages[self._number(turn.takes)].takes |= 1 << bit
-            self.messages[self._number(turn.gives)].gives |= 1 << bit
-            self._may_be_refused(self._number(turn.takes), self._number(turn.refuses))
+        for lock in operation.locks:
+            bit = lock_bits.setdefault(lock.name, len(lock_bits))
+            self.messages[self._message_number(lock.acquired_by)].acquires |= 1 << bit
+            self.messages[self._message_number(lock.released_by)].releases |= 1 << bit
+            self._add_refusal(
+                self._message_number(lock.acquired_by), self._message_number(lock.refused_request)
+            )
 
-    def limit(self, number: int, limit: Limit) -> None:
-        """Calls come past a limit.
+    def add_limit(self, number: int, limit: Limit) -> None:
+        """Add a limit that calls have to pass.
 
         Raises:
-            UsageError: they have no such messages, or one of these has another limit.
+            UsageError: the operation has no such messages, or one of them has another limit.
         """
-        at_gate = [n for n, m in enumerate(self.messages) if m.target == GATE and m.costs]
+        at_gate = [n for n, m in enumerate(self.messages) if m.target == GATE and m.has_cost]
         if not at_gate and not (limit.enters and limit.leaves):
             raise UsageError(f"limit: {self.operation.name} does not come to the gateway")
-        enters = self._number(limit.enters) if limit.enters else at_gate[0]
-        leaves = self._number(limit.leaves) if limit.leaves else at_gate[-1]
+        enters = self._message_number(limit.enters) if limit.enters else at_gate[0]
+        leaves = self._message_number(limit.leaves) if limit.leaves else at_gate[-1]
         if self.messages[enters].enters != NONE or self.messages[leaves].leaves != NONE:
             raise UsageError(f"limit: {self.operation.name} has another one at the same message")
         self.messages[enters].enters = number
         self.messages[leaves].leaves = number
-        self._may_be_refused(enters)
+        self._add_refusal(enters)
 
     @property
     def exchanges(self) -> int:
-        """How many it has."""
+        """Number of exchanges."""
         return 1 + max((message.exchange for message in self.messages), default=-1)
 
-    def _number(self, name: str) -> int:
+    def _message_number(self, name: str) -> int:
         if name not in self._names:
             what = unknown("message", name, tuple(self._names))
             raise UsageError(f"operation {self.operation.name}: {what}")
@@ -144,38 +143,39 @@ class Shape:
         self.messages.append(message)
         return len(self.messages) - 1
 
-    def _may_be_refused(self, number: int, asked: int | None = None) -> None:
-        """Add the way back, through all that wait for an answer.
+    def _add_refusal(self, number: int, asked: int | None = None) -> None:
+        """Add the messages of a refusal, from the refusing role back to the caller.
 
         Args:
-            asked: the request that is refused, if it is another message than the one by which it
-                turns out.
+            asked: request that is refused, if that is not the message at which it shows.
         """
         by = self.messages[number]
         if by.refusal != NONE or by.source == CALLER:
             return
         number = number if asked is None else asked
         of = self.messages[number]
-        said = by.refusal = self._no(of)
+        said = by.refusal = self._add_refusal_message(of)
         while of.source != NODE:
-            before = [m for m in self.messages[:number] if m.target == of.source and not m.answers]
+            before = [
+                m for m in self.messages[:number] if m.target == of.source and not m.is_answer
+            ]
             number, of = self.messages.index(before[-1]), before[-1]
-            further = self._no(of)
+            further = self._add_refusal_message(of)
             self.steps.append(Step((said,), (further,)))
             said = further
-        told = self._add(Message("no", NODE, CALLER, REFUSAL_BYTES, costs=False))
+        told = self._add(Message("no", NODE, CALLER, REFUSAL_BYTES, has_cost=False))
         self.steps.append(Step((said,), (told,)))
         self.steps.append(Step((told,), (), REFUSED))
 
-    def _no(self, to: Message) -> int:
+    def _add_refusal_message(self, to: Message) -> int:
         return self._add(
             Message(
-                refusal_of(to.name),
+                refusal_name(to.name),
                 to.target,
                 to.source,
                 REFUSAL_BYTES,
                 to.exchange,
-                answers=True,
-                costs=False,
+                is_answer=True,
+                has_cost=False,
             )
         )
