@@ -95,11 +95,11 @@ def _answers(scope: Scope, endpoint: str, answer: str) -> ASGIApp:
     return response
 
 
-def application(child: ProcessFaults) -> FastAPI:
+def application(faults: ProcessFaults) -> FastAPI:
     """The node as the environment wants it, with switches around it."""
-    app = from_environment(child.now)
+    app = from_environment(faults.now)
     # Innermost, so that the log shows it.
-    app.user_middleware.append(Middleware(FaultMiddleware, child=child, answers=_answers))
+    app.user_middleware.append(Middleware(FaultMiddleware, faults=faults, answers=_answers))
     return app
 
 

@@ -23,27 +23,29 @@ from mpcsim.service.operations import RunningGateway, RunningMpcNode
 from mpcsim.sim import Scenario, SimulatedNetwork
 
 
-def main(arguments: Sequence[str] | None, child: ProcessFaults) -> int:
+def main(arguments: Sequence[str] | None, faults: ProcessFaults) -> int:
     """Serve with switches around; returns the exit status."""
 
     def serve_gateway(options: argparse.Namespace) -> int:
         def opened(gateway: RunningGateway) -> None:
-            _let_network_change(gateway, child)
-            gateway.app.add_middleware(TokenExpiry, child=child, lifetime_s=options.token_lifetime)
-            gateway.app.add_middleware(FaultMiddleware, child=child)
+            _let_network_change(gateway, faults)
+            gateway.app.add_middleware(
+                TokenExpiry, faults=faults, lifetime_s=options.token_lifetime
+            )
+            gateway.app.add_middleware(FaultMiddleware, faults=faults)
 
-        return gateway.run(options, now=child.now, opened=opened)
+        return gateway.run(options, now=faults.now, opened=opened)
 
     def serve_mpc_node(options: argparse.Namespace) -> int:
         def opened(node: RunningMpcNode) -> None:
-            node.app.add_middleware(FaultMiddleware, child=child)
+            node.app.add_middleware(FaultMiddleware, faults=faults)
 
-        return mpc_node.run(options, now=child.now, opened=opened)
+        return mpc_node.run(options, now=faults.now, opened=opened)
 
     return cli.main(arguments, {"gateway": serve_gateway, "mpc-node": serve_mpc_node})
 
 
-def _let_network_change(gateway: RunningGateway, child: ProcessFaults) -> None:
+def _let_network_change(gateway: RunningGateway, faults: ProcessFaults) -> None:
     network = gateway.network
     started = network.model, network.faults, network.seed
 
@@ -55,9 +57,9 @@ def _let_network_change(gateway: RunningGateway, child: ProcessFaults) -> None:
         SimulatedNetwork(*under)  # it may be refused, or have to be compiled
         return partial(network.change, *under)
 
-    child.prepare_network = another
-    if child.conditions.scenario is not None:
-        another(child.conditions.scenario)()
+    faults.prepare_network = another
+    if faults.conditions.scenario is not None:
+        another(faults.conditions.scenario)()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ FILE: Final = "control.json"
 
 @dataclass(frozen=True)
 class ControlAccess:
-    """To the switches."""
+    """Access to the control interface."""
 
     address: str
     token: str = field(repr=False)

@@ -1,5 +1,5 @@
-"""The HTTP interface of the switches: ``POST /control/{switch}`` with what it is told as JSON,
-``GET /control`` for what is switched on. Every request bears the token; errors are JSON with an
+"""HTTP interface of fault injection: ``POST /control/{command}`` with its arguments as JSON,
+``GET /control`` for the faults in force. Every request bears the token; errors are JSON with an
 ``error`` member, and have their code for programs in a header (``mpcsim.service.error_codes``).
 """
 
@@ -32,26 +32,26 @@ MAX_BODY_BYTES: Final = 1 << 16
 STOPPING_S: Final = 3.0
 
 Execute = Callable[[str, object], dict[str, Any]]
-"""Throws a switch, as ``Switchboard.switch``."""
+"""Executes a command, as ``FaultController.execute``."""
 
 
-def create_app(throw: Execute, token: str) -> App:
+def create_app(execute: Execute, token: str) -> App:
     """The application."""
 
     async def status(request: Request) -> Response:
-        return await thrown(request, "status", b"")
+        return await executed(request, "status", b"")
 
-    async def switch(request: Request) -> Response:
-        name = request.path_params["switch"]
-        return await thrown(request, name, await read_body(request, MAX_BODY_BYTES))
+    async def command(request: Request) -> Response:
+        name = request.path_params["command"]
+        return await executed(request, name, await read_body(request, MAX_BODY_BYTES))
 
-    async def thrown(request: Request, name: str, body: bytes) -> Response:
+    async def executed(request: Request, name: str, body: bytes) -> Response:
         if not _bears_token(request, token):
             raise Refused(UNAUTHORIZED, "not the token of these switches")
         if name not in COMMANDS:
             raise Refused(NOT_FOUND, unknown("switch", name, COMMANDS))
         try:
-            return JSONResponse(await in_thread(throw, name, strict_json.parse(body or b"{}")))
+            return JSONResponse(await in_thread(execute, name, strict_json.parse(body or b"{}")))
         except InvalidEncoding:
             raise Refused(BAD_REQUEST, "the body is not JSON") from None
         except NotApplied as error:
@@ -69,14 +69,14 @@ def create_app(throw: Execute, token: str) -> App:
     return App(
         routes=[
             Route("/control", status, methods=["GET"]),
-            Route("/control/{switch}", switch, methods=["POST"]),
+            Route("/control/{command}", command, methods=["POST"]),
         ],
         exception_handlers={**HANDLERS, Refused: refused},
     )
 
 
 @contextmanager
-def serve_control(throw: Execute, token: str, port: int) -> Iterator[None]:
+def serve_control(execute: Execute, token: str, port: int) -> Iterator[None]:
     """Serve the control interface during the block, on this machine's loopback alone.
 
     Raises:
@@ -89,7 +89,7 @@ def serve_control(throw: Execute, token: str, port: int) -> Iterator[None]:
     with socket as listening:
         server = uvicorn.Server(
             uvicorn.Config(
-                create_app(throw, token),
+                create_app(execute, token),
                 **uvicorn_options(ConnectionLimits()),
                 log_config=None,
                 log_level="warning",
@@ -104,7 +104,7 @@ def serve_control(throw: Execute, token: str, port: int) -> Iterator[None]:
             yield
         finally:
             server.should_exit = True
-            thread.join(STOPPING_S)  # a switch under way may take longer
+            thread.join(STOPPING_S)  # a running command may take longer
 
 
 def _bears_token(request: Request, token: str) -> bool:

@@ -1,4 +1,4 @@
-"""The switches as methods, over HTTP or where the service was started itself.
+"""Commands of fault injection as methods, over HTTP or where the service was started itself.
 
 What a method returns can be undone: by its ``undo``, or at the end of a ``with``::
 
@@ -33,7 +33,7 @@ Execute = Callable[[str, dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class ActiveFault:
-    """A switch that is in force; a context manager that undoes it."""
+    """Fault that is in force; a context manager that undoes it."""
 
     undo: Callable[[], object]
 
@@ -51,8 +51,11 @@ class ActiveFault:
 
 @dataclass(frozen=True)
 class Control:
-    """The switches of a service (``mpcsim.service.fault_injection.commands``). Every method raises
-    ``UsageError`` for what makes no sense, and ``NotApplied`` if a process does not do it."""
+    """Commands of fault injection for a service (``mpcsim.service.fault_injection.commands``).
+
+    Every method raises ``UsageError`` for impossible arguments, and ``NotApplied`` if a process
+    does not carry it out.
+    """
 
     execute: Execute = field(repr=False)
     """Function that executes a command, from its name and arguments to its answer."""
@@ -144,20 +147,20 @@ class Control:
 
 
 def over_http(data: Path | str) -> Control:
-    """The switches of the service that runs with ``--control`` on a data folder.
+    """Return the commands of the service that runs with ``--control`` on a data folder.
 
     Raises:
         UsageError: there is none.
     """
     access = read_access(Path(data))
-    return Control(lambda name, told: _post_command(access, name, told))
+    return Control(lambda name, arguments: _post_command(access, name, arguments))
 
 
-def _post_command(access: ControlAccess, name: str, told: dict[str, Any]) -> dict[str, Any]:
+def _post_command(access: ControlAccess, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = httpx.post(
             f"{access.address}/control/{name}",
-            json=told,
+            json=arguments,
             headers={"Authorization": f"Bearer {access.token}"},
             timeout=PATIENCE_S,
             trust_env=False,

@@ -1,4 +1,7 @@
-"""The switches, as data: the command line, the HTTP interface and the guide follow from this."""
+"""Commands of fault injection, as data.
+
+The command line, the HTTP interface and the guide follow from this.
+"""
 
 from __future__ import annotations
 
@@ -304,7 +307,7 @@ COMMANDS: Final[Mapping[str, ControlCommand]] = {
 
 
 def find_command(name: str) -> ControlCommand:
-    """A switch by its name.
+    """Return a command by its name.
 
     Raises:
         UsageError: there is none.

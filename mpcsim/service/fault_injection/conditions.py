@@ -30,7 +30,7 @@ AS_STARTED = Conditions()
 
 
 class NotApplied(UsageError):
-    """A process has not done what it was told, or not in time."""
+    """A process has not carried out a command, or not in time."""
 
 
 def command_line(number: int, do: str, what: Mapping[str, Any]) -> bytes:

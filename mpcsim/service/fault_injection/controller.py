@@ -1,7 +1,7 @@
 """Controller of injected faults, in the process that has started all the others.
 
-One switch at a time. It is in force when ``switch`` returns; if a process does not do what it was
-told, the others go back to what they were told before.
+One command at a time. It is in force when ``execute`` returns; if a process does not carry it out,
+the others go back to their conditions of before.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STOPPING_S: Final = 1.0
 COMPILING_S: Final = 120.0
 """Additional seconds for the gateway to apply a network: the first one is compiled."""
 _MODULES: Final = {"mpcsim": "mpcsim.cli.service.controlled", "node": "node.controlled"}
-"""The programs that take switches, by those that do not."""
+"""Modules that accept faults, by those that do not."""
 _STORES: Final = ("operator", "institution", "gateway")
 """Processes that have a store, in the order of their start."""
 
@@ -47,8 +47,10 @@ Answer = dict[str, Any]
 
 
 def with_fault_injection(program: Program) -> Program:
-    """The same program as one that takes switches. It starts for a ``FaultController`` alone, which
-    has to speak to it first."""
+    """Return the program as one that accepts faults.
+
+    It starts for a ``FaultController`` alone, which has to speak to it first.
+    """
     python, _, _, module, *arguments = program.command
     return replace(program, command=(python, "-m", _MODULES[module], *arguments))
 
@@ -57,7 +59,7 @@ def check_workers(environment: Mapping[str, str]) -> None:
     """Check that a node will be one process.
 
     Raises:
-        UsageError: it is told to be several.
+        UsageError: it is set to be several.
     """
     workers = environment.get("WORKERS", "").strip()
     if workers not in ("", "1"):
@@ -67,8 +69,10 @@ def check_workers(environment: Mapping[str, str]) -> None:
 
 
 class FaultController:
-    """The switches of a service whose processes this one starts: a method for each, which does what
-    the table says."""
+    """Fault controller of a service whose processes this one starts.
+
+    It has a method for each command, which does what ``commands`` says.
+    """
 
     def __init__(
         self, processes: ProcessGroup, data: Path | str, patience_s: float = PATIENCE_S
@@ -77,7 +81,7 @@ class FaultController:
         Args:
             processes: of which none runs yet.
             data: the data folder.
-            patience_s: how long a process may take to do what it is told.
+            patience_s: seconds that a process may take to carry out a command.
         """
         self.lock = threading.RLock()
         """Lock held by whoever starts or stops processes."""
@@ -101,7 +105,7 @@ class FaultController:
         self._processes.start(*programs, quiet=quiet)
 
     def execute(self, name: str, arguments: object) -> Answer:
-        """Throw a switch (``table``); returns when it is in force.
+        """Execute a command (``commands``); returns when it is in force.
 
         Raises:
             UsageError: there is none, or not with these arguments; ``NotApplied``: a process has
@@ -132,7 +136,7 @@ class FaultController:
         self._processes.kill(part)
         self._start(part)
 
-    # ------------------------------------------------------------------ what they are told
+    # ------------------------------------------------------------------ conditions
 
     def do_slow(self, part: str, ms: float) -> None:
         self._check_running(part)
@@ -207,10 +211,10 @@ class FaultController:
         self._start(*(part for part in self._programs if not self._is_running(part)))
 
     def clear_all(self) -> None:
-        """Undo what processes have been told: nobody waits for anything then.
+        """Undo the faults of all processes: nobody waits for anything then.
 
         Raises:
-            NotInForce: as for ``switch``; those that can have done it.
+            NotApplied: as for ``execute``; those that can have done it.
         """
         failed: list[NotApplied] = []
         with self.lock:
@@ -266,7 +270,7 @@ class FaultController:
         """Return the first line for a process. Delays and cuts of its predecessor have ended with
         it."""
         self._unread[part] = bytearray()
-        if part not in self._conditions:  # it takes no switches
+        if part not in self._conditions:  # it accepts no faults
             return b""
         now = replace(self._conditions[part], delay_ms=0.0, cut=False)
         self._conditions[part] = now
@@ -278,14 +282,14 @@ class FaultController:
         Raises:
             NotInForce: one of them is not; they are as they were.
         """
-        told: list[str] = []
+        changed: list[str] = []
         try:
             for part, new in conditions.items():
                 if self._is_running(part):
-                    told.append(part)
+                    changed.append(part)
                     self._command(part, "set", **asdict(new))
         except NotApplied:
-            for part in told:
+            for part in changed:
                 with suppress(NotApplied):
                     self._command(part, "set", **asdict(self._conditions[part]))
             raise

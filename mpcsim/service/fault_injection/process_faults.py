@@ -2,7 +2,7 @@
 them.
 
 The process that started this one holds the other end of its standard input, a socket, and says
-what to switch (``conditions``); nobody else can. When that end is closed, this process ends, as
+what is to fail (``conditions``); nobody else can. When that end is closed, this process ends, as
 ``mpcsim.service.process.process_lifetime`` has it.
 """
 
@@ -86,21 +86,21 @@ class ProcessFaults:
     def listen(self) -> None:
         """Execute commands until the control line ends."""
         with suppress(OSError):  # whoever is gone has not read all answers
-            while said := self._line.readline():
-                self._answer(said)
+            while message := self._line.readline():
+                self._answer(message)
 
     def attach_loop(self) -> None:
         """Make further changes in the event loop that is running."""
         self._loop = asyncio.get_running_loop()
 
-    def _answer(self, said: bytes) -> None:
+    def _answer(self, message: bytes) -> None:
         try:
-            told = json.loads(said)
+            fields = json.loads(message)
         except ValueError:  # there is nobody
             return
-        number, do = told.pop("number"), told.pop("do")
+        number, do = fields.pop("number"), fields.pop("do")
         try:
-            answer = {"said": getattr(self, f"_{do}")(**told)}
+            answer = {"said": getattr(self, f"_{do}")(**fields)}
         except UsageError as error:
             answer = {"refused": str(error)}
         except Exception as error:  # whoever waits is to hear of it, and the line goes on
@@ -125,8 +125,8 @@ class ProcessFaults:
 
     # ------------------------------------------------------------------ what can be said
 
-    def _set(self, **told: Any) -> None:
-        new, old = Conditions(**told), self.conditions
+    def _set(self, **fields: Any) -> None:
+        new, old = Conditions(**fields), self.conditions
         # What takes time does not keep the event loop.
         change = _no_change if new.scenario == old.scenario else self.prepare_network(new.scenario)
 
@@ -185,58 +185,58 @@ class ProcessFaults:
 
 
 def accept_faults() -> ProcessFaults:
-    """This process takes switches from now on, and ends with the line that they come over.
+    """Accept faults in this process from now on; it ends with its control line.
 
     Raises:
         SystemExit: there is no such line.
     """
     try:
-        child = ProcessFaults()
+        faults = ProcessFaults()
     except OSError:
         sys.exit("standard input is no line to switch this process over: mpcsim serve --control")
-    terminate_after(child.listen)
-    return child
+    terminate_after(faults.listen)
+    return faults
 
 
 class FaultMiddleware:
-    """ASGI middleware: what is switched on happens to requests and answers, around the
+    """ASGI middleware that applies the faults in force to requests and answers, around the
     application."""
 
     def __init__(
-        self, app: ASGIApp, child: ProcessFaults, answers: FailureResponder | None = None
+        self, app: ASGIApp, faults: ProcessFaults, answers: FailureResponder | None = None
     ) -> None:
         """
         Args:
-            answers: for what is to fail; None: nothing here can be told to.
+            answers: for what is to fail; None: nothing here can.
         """
         self._app = app
-        self._child = child
+        self._child = faults
         self._answers = answers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        child = self._child
+        faults = self._child
         if scope["type"] == "lifespan":
-            child.attach_loop()
+            faults.attach_loop()
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if child.conditions.delay_ms:
-            await asyncio.sleep(child.conditions.delay_ms / 1000)
-        name, order = (self._answers and child.take_failure(scope)) or ("", None)
+        if faults.conditions.delay_ms:
+            await asyncio.sleep(faults.conditions.delay_ms / 1000)
+        name, order = (self._answers and faults.take_failure(scope)) or ("", None)
         hangs = order is not None and order.answer == "hang"
 
         async def through() -> None:
             """Wait until bytes get through."""
             if order is not None and hangs:
                 await order.released.wait()
-            while child.conditions.cut:
-                await child.changed.wait()
+            while faults.conditions.cut:
+                await faults.changed.wait()
 
         async def answering(message: Message) -> None:
             await through()
             await send(message)
 
-        if child.conditions.cut or (order is not None and hangs and not order.done):
+        if faults.conditions.cut or (order is not None and hangs and not order.done):
             arriving = await _receive_after(through(), receive)
             if arriving is None:
                 return  # whoever asked has gone
@@ -252,28 +252,28 @@ class FaultMiddleware:
 class TokenExpiry:
     """ASGI middleware of the gateway: tokens that are to have expired are issued long ago."""
 
-    def __init__(self, app: ASGIApp, child: ProcessFaults, lifetime_s: float) -> None:
+    def __init__(self, app: ASGIApp, faults: ProcessFaults, lifetime_s: float) -> None:
         """
         Args:
             lifetime_s: of tokens.
         """
         self._app = app
-        self._child = child
+        self._child = faults
         self._ago_s = lifetime_s + EXPIRED_S
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        child = self._child
+        faults = self._child
         if scope["type"] != "http" or (scope["method"], scope["path"]) != LOGIN:
             await self._app(scope, receive, send)
             return
 
         async def watched(message: Message) -> None:
-            if message.get("status") == 200 and child.expired_tokens_due:
-                child.expired_tokens_due -= 1
+            if message.get("status") == 200 and faults.expired_tokens_due:
+                faults.expired_tokens_due -= 1
                 LOG.warning("control: a token is issued that has expired")
             await send(message)
 
-        ago = _AGO_S.set(self._ago_s if child.expired_tokens_due else 0.0)
+        ago = _AGO_S.set(self._ago_s if faults.expired_tokens_due else 0.0)
         try:
             await self._app(scope, receive, watched)
         finally:
@@ -315,13 +315,13 @@ def _no_change() -> None:
 
 
 def _describe(conditions: Conditions) -> str:
-    said = []
+    message = []
     if conditions.ahead_s:
-        said.append(f"the clock is {conditions.ahead_s:g} s ahead")
+        message.append(f"the clock is {conditions.ahead_s:g} s ahead")
     if conditions.scenario is not None:
-        said.append("another network is in force")
+        message.append("another network is in force")
     if conditions.delay_ms:
-        said.append(f"every request takes {conditions.delay_ms:g} ms longer")
+        message.append(f"every request takes {conditions.delay_ms:g} ms longer")
     if conditions.cut:
-        said.append("nothing gets in or out")
-    return ", ".join(said) or "as it was started"
+        message.append("nothing gets in or out")
+    return ", ".join(message) or "as it was started"

@@ -67,10 +67,10 @@ class _BuildInfo(Collector):
         yield InfoMetricFamily("mpcsim_build", text, value=self._labels)
 
 
-def build_registry(seen: MetricsSource, *more: Collector) -> CollectorRegistry:
+def build_registry(source: MetricsSource, *more: Collector) -> CollectorRegistry:
     """Return a registry of all metrics of a process."""
     registry = CollectorRegistry(auto_describe=False)
-    for collector in (_BuildInfo(seen.part), *seen.collectors, *more):
+    for collector in (_BuildInfo(source.part), *source.collectors, *more):
         registry.register(collector)
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
@@ -129,7 +129,7 @@ def create_app(registry: CollectorRegistry, readiness: Readiness) -> App:
 
 @contextmanager
 def expose_metrics(
-    app: Starlette, seen: MetricsSource, host: str, port: int, connections: Connections
+    app: Starlette, source: MetricsSource, host: str, port: int, connections: Connections
 ) -> Iterator[None]:
     """Show what is to be seen of a service at a port of its own, until the block is left.
 
@@ -140,9 +140,9 @@ def expose_metrics(
     Raises:
         UsageError: the port is taken, or the address is not this machine's.
     """
-    readiness = Readiness(seen.probes)
+    readiness = Readiness(source.probes)
     readiness.attach(app)
-    shown = create_app(build_registry(seen, ConnectionCounts(connections)), readiness)
+    shown = create_app(build_registry(source, ConnectionCounts(connections)), readiness)
     with _open_socket(host, port) as listening, _serve_in_thread(shown, listening):
         yield
 

@@ -18,7 +18,7 @@ OTHER: Final = "other"
 
 
 class RequestCounts(Collector):
-    """Counts requests (``rpc.entries.Book.counters``), and a collector. For one event loop."""
+    """Collector that counts requests (``RequestRecorder.counters``). For one event loop."""
 
     def __init__(self, operations: Mapping[str, str]) -> None:
         """
@@ -33,14 +33,14 @@ class RequestCounts(Collector):
             *("operation", "phase"),
         )
 
-    def count(self, entry: RequestRecord) -> None:
+    def count(self, record: RequestRecord) -> None:
         """Count a request."""
         # Nothing is called in here, neither ours nor what is built in: this is done for every
         # request. (``Durations.add`` says the same of one duration.)
-        operation = self._operations[entry.path]
-        self._counts[operation, entry.status] += 1
-        phases = {"total": entry.ended - entry.began}
-        for name, began, ended in entry.spans:
+        operation = self._operations[record.path]
+        self._counts[operation, record.status] += 1
+        phases = {"total": record.ended - record.began}
+        for name, began, ended in record.spans:
             seconds = ended - began
             phases[name] = phases[name] + seconds if name in phases else seconds
         durations = self._durations.counts

@@ -63,9 +63,9 @@ def serve(
             # Imported here: most are never looked at.
             from mpcsim.service.metrics.exposition import expose_metrics
 
-            seen = service.metrics_source()
+            source = service.metrics_source()
             shown.enter_context(
-                expose_metrics(service.app, seen, host, metrics_port, server["http"])
+                expose_metrics(service.app, source, host, metrics_port, server["http"])
             )
         reduce_collections()
         # Having finished, it raises the signal once more.

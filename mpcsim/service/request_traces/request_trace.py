@@ -31,7 +31,7 @@ class CallSpan:
 
 @dataclass
 class RequestSpan:
-    """A request in a story. Milliseconds from the story's beginning."""
+    """Handled request of a trace. Milliseconds from the trace's beginning."""
 
     request: Request
     began_ms: float = 0.0
@@ -63,8 +63,8 @@ class RequestSpan:
     def walk(self) -> Iterator[RequestSpan]:
         """Yield this span and all below it."""
         yield self
-        for step in self.children:
-            yield from step.walk()
+        for span in self.children:
+            yield from span.walk()
 
 
 @dataclass
@@ -84,12 +84,12 @@ class RequestTrace:
 
     def walk(self) -> Iterator[RequestSpan]:
         """All requests."""
-        for step in self.roots:
-            yield from step.walk()
+        for span in self.roots:
+            yield from span.walk()
 
 
 def assemble_trace(lines: Sequence[Line]) -> RequestTrace:
-    """The story of some lines, which bear one request id; at least one."""
+    """Return the trace of the lines of one request id; at least one line."""
     return _TraceAssembler(lines).assemble()
 
 
@@ -98,7 +98,7 @@ _Pair = tuple[RequestSpan, CallSpan, RequestSpan]
 
 
 class _TraceAssembler:
-    """Puts a story together, from those who ask first to those who are asked last."""
+    """Assembles a trace, from the first callers to the last callees."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._id = lines[0].request_id
@@ -112,15 +112,15 @@ class _TraceAssembler:
 
     def assemble(self) -> RequestTrace:
         for role in ORDER:
-            self._match_calls_of([step for step in self._spans if step.request.role == role])
-        roots = [step for step in self._unmatched if not self._attach_to_enclosing(step)]
-        roots.sort(key=lambda step: self._corrected_time(step.request))
+            self._match_calls_of([span for span in self._spans if span.request.role == role])
+        roots = [span for span in self._unmatched if not self._attach_to_enclosing(span)]
+        roots.sort(key=lambda span: self._corrected_time(span.request))
         earliest = roots[0].request if roots else self._lines[0]
         began_s = min(
             self._corrected_time(line) for line in (earliest, *(root.request for root in roots))
         )
-        for step in self._spans:
-            step.began_ms = (self._corrected_time(step.request) - began_s) * 1e3
+        for span in self._spans:
+            span.began_ms = (self._corrected_time(span.request) - began_s) * 1e3
         outside: list[tuple[float, Line]] = []
         for line in self._lines:
             moment = ((self._corrected_time(line) - began_s) * 1e3, line)
@@ -145,7 +145,7 @@ class _TraceAssembler:
         for role in {each.call.to for _, each in asked}:
             self._match_role(
                 [(caller, each) for caller, each in asked if each.call.to == role],
-                [step for step in self._unmatched if step.request.role == role],
+                [span for span in self._unmatched if span.request.role == role],
             )
 
     def _match_role(
@@ -164,9 +164,9 @@ class _TraceAssembler:
                 pairs = ordered
             else:
                 bounds = {}
-        for _, each, step in pairs:
-            each.handled_by = step
-            self._unmatched.remove(step)
+        for _, each, span in pairs:
+            each.handled_by = span
+            self._unmatched.remove(span)
         for source, found in bounds.items():
             if not _lower_bound(found) - SLACK_S <= 0.0 <= _upper_bound(found) + SLACK_S:
                 self._corrections_s[source] = (_lower_bound(found) + _upper_bound(found)) / 2
@@ -184,15 +184,15 @@ class _TraceAssembler:
         left, pairs = list(waiting), []
         for caller, each in asked:
             began, ended = self._call_interval(caller, each)
-            for step in left:
-                request = step.request
+            for span in left:
+                request = span.request
                 if (
                     _is_same_request(each.call, request)
                     and began - SLACK_S <= request.at_s
                     and request.ended_s <= ended + SLACK_S
                 ):
-                    left.remove(step)
-                    pairs.append((caller, each, step))
+                    left.remove(span)
+                    pairs.append((caller, each, span))
                     break
         return pairs
 
@@ -202,13 +202,13 @@ class _TraceAssembler:
         """Requests that were answered as a call was, one after the other."""
         left, pairs = list(waiting), []
         for caller, each in asked:
-            for step in left:
+            for span in left:
                 if (
-                    _is_same_request(each.call, step.request)
-                    and each.call.status == step.request.status
+                    _is_same_request(each.call, span.request)
+                    and each.call.status == span.request.status
                 ):
-                    left.remove(step)
-                    pairs.append((caller, each, step))
+                    left.remove(span)
+                    pairs.append((caller, each, span))
                     break
         return pairs
 
@@ -216,21 +216,21 @@ class _TraceAssembler:
         """Return how far each process's clock may be moved, so that each request lies within its
         call."""
         bounds: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for caller, each, step in pairs:
+        for caller, each, span in pairs:
             began, ended = self._call_interval(caller, each)
-            request = step.request
+            request = span.request
             bounds[request.source].append((began - request.at_s, ended - request.ended_s))
         return bounds
 
     # ------------------------------------------------------------------ what is left
 
-    def _attach_to_enclosing(self, step: RequestSpan) -> bool:
+    def _attach_to_enclosing(self, span: RequestSpan) -> bool:
         """Attach a request without a known call to one that was running then, of a role that makes
         such calls."""
-        rank = _rank(step.request)
+        rank = _rank(span.request)
         at, ended = (
-            self._corrected_time(step.request),
-            self._corrected_time(step.request) + step.request.took_ms / 1e3,
+            self._corrected_time(span.request),
+            self._corrected_time(span.request) + span.request.took_ms / 1e3,
         )
         for other in reversed(self._spans):
             began = self._corrected_time(other.request)
@@ -239,7 +239,7 @@ class _TraceAssembler:
                 and began <= at
                 and ended <= began + other.request.took_ms / 1e3
             ):
-                other.unattributed.append(step)
+                other.unattributed.append(span)
                 return True
         return False
 
@@ -247,11 +247,11 @@ class _TraceAssembler:
         """The request in which something was logged: the last one that had begun by then, of the
         same process."""
         found = [
-            step
-            for step in self._spans
-            if step.request.source == line.source and step.request.at_s <= line.at_s
+            span
+            for span in self._spans
+            if span.request.source == line.source and span.request.at_s <= line.at_s
         ]
-        return max(found, key=lambda step: step.request.at_s, default=None)
+        return max(found, key=lambda span: span.request.at_s, default=None)
 
 
 def _is_same_request(call: Call, request: Request) -> bool:

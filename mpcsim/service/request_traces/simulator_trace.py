@@ -1,4 +1,7 @@
-"""A story as a trace: its places and parties are those of the simulator's traces of calls."""
+"""Request traces as traces of the simulator.
+
+Places and parties are those of the simulator's traces of calls.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,20 @@ party lie within each other, or apart."""
 CALL: Final = "call"
 
 
-def to_simulator_trace(story: RequestTrace) -> Trace:
-    """The story as a trace, from its beginning.
+def to_simulator_trace(trace: RequestTrace) -> Trace:
+    """Return the request trace as a trace of the simulator, from its beginning.
 
     Requests and their phases are work, at the place that handled them. A call is two messages: the
     question is under way until its request begins, and the answer from its end; of a call of which
     nothing is known where it went, there is the question, and it never arrives. What links between
     gateway and MPC nodes took is in the messages.
     """
-    return _TraceConverter(story).convert()
+    return _TraceConverter(trace).convert()
 
 
 class _TraceConverter:
-    def __init__(self, story: RequestTrace) -> None:
-        self._source = story
+    def __init__(self, trace: RequestTrace) -> None:
+        self._source = trace
         self._works: list[WorkRecord] = []
         self._messages: list[MessageRecord] = []
         self._lanes: dict[str, dict[PartyId, list[tuple[float, float]]]] = defaultdict(dict)
@@ -40,9 +43,9 @@ class _TraceConverter:
         self._failed: dict[PartyId, str] = {}
 
     def convert(self) -> Trace:
-        story = self._source
-        for step in story.roots:
-            self._add_span(step, None)
+        trace = self._source
+        for span in trace.roots:
+            self._add_span(span, None)
         ended: dict[PartyId, float] = {}
         for work in self._works:
             ended[work.party] = max(ended.get(work.party, 0.0), work.end_ms)
@@ -52,9 +55,9 @@ class _TraceConverter:
             else Ending(party, "done", at)
             for party, at in sorted(ended.items())
         )
-        first = story.roots[0].request if story.roots else None
+        first = trace.roots[0].request if trace.roots else None
         return Trace(
-            f"{first.method} {first.path}" if first else story.request_id,
+            f"{first.method} {first.path}" if first else trace.request_id,
             "",
             0,
             "measured",
@@ -66,32 +69,32 @@ class _TraceConverter:
             max(ended.values(), default=0.0),
         )
 
-    def _add_span(self, step: RequestSpan, cause: tuple[str, int] | None) -> int:
+    def _add_span(self, span: RequestSpan, cause: tuple[str, int] | None) -> int:
         """A request, and what it led to; the number of its work."""
-        request = step.request
+        request = span.request
         name = f"{request.method} {request.path}: {request.status or 'never answered'}"
-        work, party = self._add_work(request.role, name, step.began_ms, step.ended_ms, cause)
+        work, party = self._add_work(request.role, name, span.began_ms, span.ended_ms, cause)
         if request.has_failed:
             self._failed.setdefault(party, request.error or name)
-        asked = {each.call.to for each in step.calls}
-        for phase in step.phases:
+        asked = {each.call.to for each in span.calls}
+        for phase in span.phases:
             # Of whom the request asked something, and the way there: messages.
             if phase.name.removesuffix("-link") not in asked:
                 self._add_work(
                     request.role, phase.name, phase.began_ms, phase.ended_ms, ("work", work)
                 )
-        for each in step.calls:
-            self._add_call(step, each.call, each.handled_by, work)
-        for other in step.unattributed:
+        for each in span.calls:
+            self._add_call(span, each.call, each.handled_by, work)
+        for other in span.unattributed:
             self._add_span(other, ("work", work))
         return work
 
     def _add_call(
-        self, step: RequestSpan, call: Call, there: RequestSpan | None, work: int
+        self, span: RequestSpan, call: Call, there: RequestSpan | None, work: int
     ) -> None:
-        began, ended = _call_interval(step, call)
+        began, ended = _call_interval(span, call)
         kind = call.path.rpartition("/")[2]
-        here = step.request.role
+        here = span.request.role
         if there is None:
             self._add_message(kind, here, call.to, call.sent, (began, None), work)
             name = f"{call.method} {call.path}: {call.status or 'no answer'}"
@@ -158,18 +161,18 @@ class _TraceConverter:
         return party
 
 
-def _call_interval(step: RequestSpan, call: Call) -> tuple[float, float | None]:
+def _call_interval(span: RequestSpan, call: Call) -> tuple[float, float | None]:
     """Return when a call began, and when its answer was there.
 
     This includes its time on links, which is no part of the call where links are simulated.
     """
-    began = step.began_ms + call.began_ms
+    began = span.began_ms + call.began_ms
     if call.ended_ms is None:
         return began, None
-    ended = step.began_ms + call.ended_ms
-    for phase in step.phases:
+    ended = span.began_ms + call.ended_ms
+    for phase in span.phases:
         if phase.name == call.to and phase.began_ms <= began <= ended <= phase.ended_ms:
-            for link in step.phases:
+            for link in span.phases:
                 if link.name == f"{call.to}-link":
                     began = link.began_ms if link.ended_ms == phase.began_ms else began
                     ended = link.ended_ms if link.began_ms == phase.ended_ms else ended

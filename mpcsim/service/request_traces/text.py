@@ -21,21 +21,21 @@ PROBES: Final = frozenset(
 COLUMNS: Final = f"{'at ms':>9} {'took ms':>9}"
 
 
-def format_trace(story: RequestTrace) -> str:
-    """A story: what was asked, how it ended, and everything that happened on the way."""
-    lines = [f"request {story.request_id}"]
-    for step in story.roots[:1]:
-        request = step.request
+def format_trace(trace: RequestTrace) -> str:
+    """Return a trace as text: the request, how it ended, and all that happened on the way."""
+    lines = [f"request {trace.request_id}"]
+    for span in trace.roots[:1]:
+        request = span.request
         lines[0] += f": {request.method} {request.path}, {describe_outcome(request)}"
-    lines += [f"began {_time(story.began_s)}", *_subject_lines(story)]
-    for process, off_ms in story.clock_corrections_ms.items():
+    lines += [f"began {_time(trace.began_s)}", *_subject_lines(trace)]
+    for process, off_ms in trace.clock_corrections_ms.items():
         way = "behind" if off_ms > 0 else "ahead"
         name = Path(process).name
         lines.append(f"the clock of {name} was {abs(off_ms):.1f} ms {way}, and is set right here")
     lines += ["", COLUMNS]
-    for step in story.roots:
-        lines += _span_rows(step, 0)
-    lines += (_row(at, None, 0, _log_line_text(line)) for at, line in story.lines)
+    for span in trace.roots:
+        lines += _span_rows(span, 0)
+    lines += (_row(at, None, 0, _log_line_text(line)) for at, line in trace.lines)
     return "\n".join(map(escape_unprintable, lines))
 
 
@@ -55,44 +55,44 @@ def _error_suffix(request: Request) -> str:
     return (f": {request.error}" if request.error else "") + code
 
 
-def _subject_lines(story: RequestTrace) -> Iterator[str]:
+def _subject_lines(trace: RequestTrace) -> Iterator[str]:
     """Users, keys and sessions."""
     for what in ("user", "key", "session"):
-        names = {getattr(step.request, f"{what}_id"): None for step in story.walk()}
+        names = {getattr(span.request, f"{what}_id"): None for span in trace.walk()}
         known = [name for name in names if name]
         if known:
             yield f"{what}{'s' if len(known) > 1 else ''} {', '.join(known)}"
 
 
-def _span_rows(step: RequestSpan, depth: int) -> Iterator[str]:
-    request = step.request
+def _span_rows(span: RequestSpan, depth: int) -> Iterator[str]:
+    request = span.request
     status = str(request.status) if request.status else "never answered"
     if request.broken_off:
         status += ", broken off"
     said = f"{request.role}: {request.method} {request.path}: {status}{_error_suffix(request)}"
-    yield _row(step.began_ms, request.took_ms, depth, said)
+    yield _row(span.began_ms, request.took_ms, depth, said)
     if request.why:
         yield _row(None, None, depth + 1, request.why)
     for place in request.exception:
         yield _row(None, None, depth + 1, place)
     inside: list[tuple[float, list[str]]] = []
-    asked_of = {asked.call.to for asked in step.calls}
-    for phase in step.phases:
+    asked_of = {called.call.to for called in span.calls}
+    for phase in span.phases:
         took = phase.ended_ms - phase.began_ms
         if took >= LEAST_MS and phase.name not in asked_of:  # those have rows of their own
             row = _row(phase.began_ms, took, depth + 1, f"- {phase.name}")
             inside.append((phase.began_ms, [row]))
-    for asked in step.calls:
-        at = step.began_ms + asked.call.began_ms
-        if asked.handled_by is None:
-            inside.append((at, [_call_row(asked.call, at, depth + 1)]))
+    for called in span.calls:
+        at = span.began_ms + called.call.began_ms
+        if called.handled_by is None:
+            inside.append((at, [_call_row(called.call, at, depth + 1)]))
         else:
             inside.append(
-                (asked.handled_by.began_ms, list(_span_rows(asked.handled_by, depth + 1)))
+                (called.handled_by.began_ms, list(_span_rows(called.handled_by, depth + 1)))
             )
-    for other in step.unattributed:
+    for other in span.unattributed:
         inside.append((other.began_ms, list(_span_rows(other, depth + 1))))
-    for at, line in step.lines:
+    for at, line in span.lines:
         inside.append((at, [_row(at, None, depth + 1, _log_line_text(line))]))
     for _, rows in sorted(inside, key=lambda each: round(each[0], 2)):  # phases first
         yield from rows

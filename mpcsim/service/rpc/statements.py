@@ -301,7 +301,7 @@ class SuspensionReceipt(Statement):
 
 
 MAX_EPOCHS: Final = 64
-"""Epochs of one key that a testimony names, of each kind."""
+"""Highest number of epochs of one key in a ``ReconciliationStatement``, of each kind."""
 
 
 @wire

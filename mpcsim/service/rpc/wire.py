@@ -4,7 +4,7 @@ Every request of a node is one POST to ``/mpc/v1/<verb>`` with the caller's bear
 ``suspend``); an MPC node is shown a grant instead (``grants``). ``messages`` are envelopes of the
 protocols (``mpcsim.protocols.engine.envelope``) as they are: each names its session, its sender and
 its receiver, and is sealed end to end where the protocol says so; what an MPC node does not seal it
-signs (``mail``).
+signs (``signed_messages``).
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ class LogFileHandler(logging.Handler):
     """Log records into a log file, but for those that say so."""
 
     NOT_IN_FILES: Final = "not_in_files"
-    """Extra member of records that are in the files as entries."""
+    """Extra member of log records that are in the files as request records."""
 
     def __init__(self, file: LogFile, formatter: logging.Formatter) -> None:
         super().__init__()

@@ -151,7 +151,7 @@ def configure_logs(
         role: as whose.
 
     Returns:
-        Where entries go, if there are files.
+        Sink of request records, if there are files.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(log_format))
@@ -163,7 +163,7 @@ def configure_logs(
 def log_to_files(
     folder: str, role: str, worth_it: Callable[[logging.LogRecord], bool] = lambda record: True
 ) -> RequestSink:
-    """Write what this process logs to its files, too; returns where entries go.
+    """Write what this process logs to its files, too; returns the sink of request records.
 
     Args:
         worth_it: whether a record is to be written.

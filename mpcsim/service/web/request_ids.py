@@ -48,13 +48,13 @@ _SINGLETONS: Final = {
 
 def current_request_id() -> str | None:
     """The name of the request that is being handled; None outside of any."""
-    entry = CURRENT.get()
-    return None if entry is None else entry.request_id
+    record = CURRENT.get()
+    return None if record is None else record.request_id
 
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer; enters the request into a recorder."""
+    with the answer; records the request."""
 
     def __init__(self, app: ASGIApp, recorder: RequestRecorder | None = None) -> None:
         self.app = app
@@ -73,27 +73,27 @@ class RequestIds:
         scope[IN_SCOPE] = name
         if b"%" in (raw_path := scope.get("raw_path") or b""):
             scope = {**scope, "path": _decode_path(raw_path)}
-        entry = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
+        record = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
-                entry.status = message["status"]
+                record.status = message["status"]
                 headers = message["headers"] if "headers" in message else ()  # noqa: SIM401
-                if entry.status >= 400:
-                    entry.code = _error_code(headers)
+                if record.status >= 400:
+                    record.code = _error_code(headers)
                 message["headers"] = [*headers, (_HEADER, name)]
-            elif entry.is_logged:
+            elif record.is_logged:
                 if "more_body" not in message or not message["more_body"]:
                     # Before the caller can have it: its log says that it came later.
-                    entry.ended, entry.is_complete = entry.clock(), True
-                if entry.status >= 400:
-                    entry.error_body = (entry.error_body + message.get("body", b""))[
+                    record.ended, record.is_complete = record.clock(), True
+                if record.status >= 400:
+                    record.error_body = (record.error_body + message.get("body", b""))[
                         :MAX_ERROR_BODY
                     ]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
-        before = CURRENT.set(entry)
+        before = CURRENT.set(record)
         found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
         try:
             if len(found) != len({*found}):
@@ -106,7 +106,7 @@ class RequestIds:
                 await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
-            self.recorder.close(entry)
+            self.recorder.close(record)
 
 
 def _decode_path(raw: bytes) -> str:

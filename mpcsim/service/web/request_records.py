@@ -1,6 +1,6 @@
 """Records of requests at one server, collected while they are handled: the lines of a log file.
 
-A context variable carries the entry of the present request into tasks and threads. No entry holds
+A context variable carries the record of the present request into tasks and threads. No record holds
 what was said: no body but that of an error's answer, no header but an error's code.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 from mpcsim.service.web.user_limits import TokenBucket
 
 REQUEST: Final = "request"
-"""The event of the lines that entries become."""
+"""Event of the lines that records become."""
 MAX_PATH: Final = 200
 """Bytes of a path that are kept and logged."""
 ANONYMOUS_LINES: Final = TokenBucket(200, 20.0)
@@ -35,7 +35,7 @@ MAX_ERROR_BODY: Final = 2000
 
 
 Span = tuple[str, float, float]
-"""A phase of a request: name, beginning and end by the entry's clock. Those of one name add up, and
+"""Phase of a request: name, beginning and end by the record's clock. Those of one name add up, and
 may overlap."""
 
 
@@ -59,9 +59,9 @@ class Call:
             to: the role of whom it goes to.
             sent: bytes of its body.
         """
-        entry = CURRENT.get()
-        self.clock = None if entry is None or not entry.is_logged else entry.clock
-        if entry is None or self.clock is None:
+        record = CURRENT.get()
+        self.clock = None if record is None or not record.is_logged else record.clock
+        if record is None or self.clock is None:
             return
         self.to = to
         self.method = method
@@ -74,7 +74,7 @@ class Call:
         self.began = self.clock()
         self.ended: float | None = None
         """None: nobody waited for it any longer."""
-        entry.calls.append(self)
+        record.calls.append(self)
 
     def finish(self, status: int = 0, got: int = 0) -> None:
         """The answer is there, or will never come."""
@@ -171,8 +171,8 @@ class RequestRecord:
 class RequestSink(Protocol):
     """Destination of request records."""
 
-    def put(self, entry: RequestRecord) -> None:
-        """Take an entry whose request has been answered. Does not raise, nor take long."""
+    def put(self, record: RequestRecord) -> None:
+        """Take the record of an answered request. Does not raise, nor take long."""
         ...
 
     def flush(self) -> None:
@@ -193,7 +193,7 @@ class RequestRecorder:
     ) -> None:
         """
         Args:
-            log: where entries go; None: they are not kept.
+            log: where records go; None: they are not kept.
             clock: monotonic seconds; of the spans, too.
             now: seconds since 1970 UTC.
         """
@@ -209,7 +209,7 @@ class RequestRecorder:
         self._left_out = 0
 
     def open(self, request_id: str, method: str, path: str) -> RequestRecord:
-        """An entry of a request that begins now."""
+        """Return the record of a request that begins now."""
         if len(path) > MAX_PATH // 4:
             path = path.encode(errors="replace")[:MAX_PATH].decode(errors="ignore")
         if self.log is not None:
@@ -221,29 +221,29 @@ class RequestRecorder:
             return RequestRecord(request_id, path=path, began=self._clock())
         return RequestRecord(request_id)
 
-    def close(self, entry: RequestRecord) -> None:
+    def close(self, record: RequestRecord) -> None:
         """The request has been answered, or never will be."""
-        if not entry.is_complete and (entry.is_logged or self.counters):
-            entry.ended = self._clock()
-        if self.log is not None and self._should_log(entry):
-            entry.left_out, self._left_out = self._left_out, 0
-            self.log.put(entry)
+        if not record.is_complete and (record.is_logged or self.counters):
+            record.ended = self._clock()
+        if self.log is not None and self._should_log(record):
+            record.left_out, self._left_out = self._left_out, 0
+            self.log.put(record)
         for count in self.counters:
-            count(entry)
+            count(record)
 
-    def _should_log(self, entry: RequestRecord) -> bool:
-        """Return whether an entry becomes a line: nobody fills the files alone."""
-        user_id = entry.user_id or ""
+    def _should_log(self, record: RequestRecord) -> bool:
+        """Return whether a record becomes a line: nobody fills the files alone."""
+        user_id = record.user_id or ""
         bucket = USER_LINES if user_id else ANONYMOUS_LINES
         full_at = self._full_at.pop(user_id, -math.inf)
-        self._full_at[user_id], wait_s = bucket.take(full_at, entry.ended)
+        self._full_at[user_id], wait_s = bucket.take(full_at, record.ended)
         if len(self._full_at) > MAX_TRACKED_USERS:
             self._full_at.popitem(last=False)
         self._left_out += wait_s > 0
         return not wait_s
 
 
-CURRENT: Final[ContextVar[RequestRecord | None]] = ContextVar("entry", default=None)
+CURRENT: Final[ContextVar[RequestRecord | None]] = ContextVar("record", default=None)
 """Record of the request that is being handled."""
 
 
@@ -257,14 +257,14 @@ def annotate_request(
     """Note what the present request, if there is one, turns out to be about.
 
     Args:
-        spans: its phases, by its entry's clock: those to come, too.
+        spans: its phases, by its record's clock: those to come, too.
     """
-    entry = CURRENT.get()
-    if entry is not None:
-        entry.user_id = user_id or entry.user_id
-        entry.key_id = key_id or entry.key_id
-        entry.session_id = session_id or entry.session_id
-        entry.spans = entry.spans if spans is None else spans
+    record = CURRENT.get()
+    if record is not None:
+        record.user_id = user_id or record.user_id
+        record.key_id = key_id or record.key_id
+        record.session_id = session_id or record.session_id
+        record.spans = record.spans if spans is None else spans
 
 
 def _hex(name: str | bytes | None) -> str | None:

@@ -98,21 +98,21 @@ class InProcess:
             return await self._call_node(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
-        entry = self._recorder.open(current_request_id() or "", "POST", path)
-        before = CURRENT.set(entry)
+        record = self._recorder.open(current_request_id() or "", "POST", path)
+        before = CURRENT.set(record)
         try:
             reply = await self._call_node(verb, grant, body)
-            entry.status = 200
+            record.status = 200
             call.finish(200, len(reply))
             return reply
         except Refused as refused:
-            entry.status, entry.error = refused.status, str(refused)
+            record.status, record.error = refused.status, str(refused)
             call.finish(refused.status)
             raise
         finally:
             CURRENT.reset(before)
-            entry.ended, entry.is_complete = entry.clock(), True
-            self._recorder.close(entry)
+            record.ended, record.is_complete = record.clock(), True
+            self._recorder.close(record)
 
     async def _call_node(self, verb: str, grant: bytes, body: bytes) -> bytes:
         if self.node.is_quick(verb, body):
