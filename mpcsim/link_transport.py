@@ -75,7 +75,7 @@ class LinkTransport(Protocol):
         ...
 
     def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
-        """Whether an MPC node is down at this moment.
+        """Return whether an MPC node is down at this moment.
 
         Args:
             restart: takes its sessions from it, once for each time it went down.

@@ -583,7 +583,7 @@ class _Thread(ABC):
         """Cancel what still runs; the thread ends."""
 
     def here(self) -> bool:
-        """Whether the caller is in that loop."""
+        """Return whether the caller is in that loop."""
         try:
             return asyncio.get_running_loop() is self.loop
         except RuntimeError:

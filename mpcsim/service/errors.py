@@ -113,8 +113,8 @@ def store_failed(text: str, party: PartyId, code: Code = Code.STORE_FAILED) -> N
 
 
 def may_owe_suspension(failed: NodeFailed) -> bool:
-    """Whether an MPC node that signs may have aborted, and suspended the key, without being able to
-    store that: it stores nothing else then."""
+    """Return whether an MPC node that signs may have aborted, and suspended the key, without being
+    able to store that: it stores nothing else then."""
     return failed.code in (Code.DISK_FULL, Code.STORE_FAILED)
 
 

@@ -254,7 +254,7 @@ class ClientParty(Generic[R]):
 
 
 def may_leave_open(error: BaseException) -> bool:
-    """Whether a session may be open at the gateway after this came of a request for it."""
+    """Return whether a session may be open at the gateway after this came of a request for it."""
     if isinstance(error, Upstream):
         return not 400 <= error.upstream_status < 500
     return not isinstance(error, (BadRequest, Unauthorized, NotFound, Conflict, Limited))

@@ -186,7 +186,7 @@ async def compute_while_sending(work: Callable[[], None]) -> None:
 
 
 def is_down(error: ApiError, party: PartyId) -> bool:
-    """Whether signing failed because that MPC node does not answer."""
+    """Return whether signing failed because that MPC node does not answer."""
     if isinstance(error, Upstream):
         return error.upstream_status in (503, 504) and error.party == party
     return isinstance(error, UpstreamTimeout)

@@ -431,7 +431,7 @@ class Wallet:
     async def validate_password(
         self, caller: Caller, *, password: str, secret_store: str, timing: Timing
     ) -> bool:
-        """Whether the password is the one a secret store was made with.
+        """Return whether the password is the one a secret store was made with.
 
         False for every other reason, too, for which it opens nothing: a store that is damaged,
         another user's, or of a key that has been recovered since.
@@ -447,7 +447,7 @@ class Wallet:
     async def validate_share(
         self, caller: Caller, *, encrypted_share: str, secret_store: str, timing: Timing
     ) -> bool:
-        """Whether a share is whole and opens with its secret store; otherwise as
+        """Return whether a share is whole and opens with its secret store; otherwise as
         ``validate_password``."""
         store = parse_store(secret_store)
         sealed = SealedShare(store.key_id, parse_share(encrypted_share), store, store.curve)

@@ -108,6 +108,6 @@ def serve_control(execute: Execute, token: str, port: int) -> Iterator[None]:
 
 
 def _bears_token(request: Request, token: str) -> bool:
-    """Whether a request shows the token, compared in constant time."""
+    """Return whether a request shows the token, compared in constant time."""
     shown = request.headers.get("authorization", "").encode()
     return hmac.compare_digest(shown, f"Bearer {token}".encode())

@@ -233,7 +233,7 @@ class ProcessGroup:
                 line.sendall(greeting)
 
     def __contains__(self, name: str) -> bool:
-        """Whether it was started, and not killed on purpose."""
+        """Return whether it was started, and not killed on purpose."""
         return name in self._processes
 
     def control_line(self, name: str) -> socket.socket:

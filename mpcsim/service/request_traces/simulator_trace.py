@@ -181,7 +181,7 @@ def _call_interval(span: RequestSpan, call: Call) -> tuple[float, float | None]:
 
 
 def _is_nested_or_apart(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two spans are apart, or one is within the other."""
+    """Return whether two spans are apart, or one is within the other."""
     apart = one[1] <= other[0] or other[1] <= one[0]
     within = one[0] >= other[0] and one[1] <= other[1]
     return apart or within or (other[0] >= one[0] and other[1] <= one[1])

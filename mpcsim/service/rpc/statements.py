@@ -52,12 +52,12 @@ class Statement(Body):
 
 
 def is_signed_by(identity: bytes, statement: Statement, signature: bytes) -> bool:
-    """Whether a signature is this identity's, of this statement."""
+    """Return whether a signature is this identity's, of this statement."""
     return is_authentic(identity, statement.digest(), signature)
 
 
 def is_authentic(identity: bytes, digest: bytes, signature: bytes) -> bool:
-    """Whether an Ed25519 signature verifies."""
+    """Return whether an Ed25519 signature verifies."""
     # The library would read 32 bytes wherever the key begins.
     if len(identity) != IDENTITY_BYTES or len(signature) != SIGNATURE_BYTES:
         return False
@@ -115,7 +115,7 @@ class KeyRecord(Body):
         return extended_key(self.curve_name, public_key, self.chain_code)
 
     def matches_shares(self, record: bytes) -> bool:
-        """Whether a ``PublicKeyRecord`` is the one with the public shares."""
+        """Return whether a ``PublicKeyRecord`` is the one with the public shares."""
         return self.shares == shares_hash(record)
 
 
@@ -195,7 +195,7 @@ class SignedRecord(Body):
         )
 
     def has_vote_of(self, party: PartyId, identity: bytes) -> bool:
-        """Whether an MPC node has voted for this."""
+        """Return whether an MPC node has voted for this."""
         head, signature = self.heads.get(party), self.signatures.get(party)
         number = self.seal_numbers.get(party)
         if head is None or signature is None or number is None:
@@ -245,7 +245,7 @@ class SealKeyStatement(Statement):
 
 
 def is_hello_authentic(hello: Hello) -> bool:
-    """Whether the seal key of an MPC node is that of the identity beside it."""
+    """Return whether the seal key of an MPC node is that of the identity beside it."""
     statement = SealKeyStatement(hello.party, hello.seal_key, hello.seal_number)
     return is_signed_by(hello.identity, statement, hello.signature)
 

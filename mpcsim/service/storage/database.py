@@ -261,7 +261,7 @@ class Database:
                 os.close(held)
 
     def _give_up_reserve(self) -> bool:
-        """Whether there was any."""
+        """Return whether there was any."""
         with suppress(OSError):
             os.unlink(self._reserve)
             return True
@@ -426,21 +426,22 @@ _BY_CODE: Final = {
 
 
 def _may_be_written(error: BaseException) -> bool:
-    """Whether a change that failed so may be in the log: the disk has it, but not for sure."""
+    """Return whether a change that failed so may be in the log: the disk has it, but not for
+    sure."""
     code = getattr(error, "sqlite_errorcode", 0)
     return isinstance(error, sqlite3.Error) and code & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def _may_be_in_log(error: BaseException) -> bool:
-    """Whether pieces of a change that failed so may be in the log, behind its end: on a full disk,
-    for one, as much as there was room for."""
+    """Return whether pieces of a change that failed so may be in the log, behind its end: on a full
+    disk, for one, as much as there was room for."""
     constraint = isinstance(error, sqlite3.IntegrityError)
     return isinstance(error, sqlite3.Error) and not constraint
 
 
 def _is_disk_full(folder: Path) -> bool:
-    """Whether a disk is full. SQLite says so of a full one only where it writes to the file itself
-    or its log."""
+    """Return whether a disk is full. SQLite says so of a full one only where it writes to the file
+    itself or its log."""
     room = _free_bytes(folder)
     return room is not None and room < SMALLEST_WRITE
 

@@ -165,7 +165,7 @@ def open_share(
 
 
 def password_matches(store: SecretStore, key: VaultKey, password: str) -> bool:
-    """Whether the vault was sealed with this password. As slow as ``password_key``.
+    """Return whether the vault was sealed with this password. As slow as ``password_key``.
 
     Raises:
         WrongKey: the store was altered; no password is tried on it.

@@ -158,5 +158,5 @@ class VaultUse(NamedTuple):
         )
 
     def is_authenticated_by(self, key: bytes, mac: bytes) -> bool:
-        """Whether this is what a holder of the key has asked for."""
+        """Return whether this is what a holder of the key has asked for."""
         return hmac.compare_digest(self.mac(key), mac)

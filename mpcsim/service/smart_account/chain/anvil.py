@@ -109,7 +109,7 @@ class AnvilChain(JsonRpcChain):
             raise
 
     def _is_responsive(self) -> bool:
-        """Whether the process answers anything; if so it is busy, no more."""
+        """Return whether the process answers anything; if so it is busy, no more."""
         try:
             self._post({"jsonrpc": "2.0", "id": 0, "method": "eth_chainId"}, ALIVE_S)
         except httpx.HTTPError:
