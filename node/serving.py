@@ -58,7 +58,7 @@ def _expose_metrics(
     application: Application, host: str, port: int, connections: Connections
 ) -> Iterator[Application]:
     """The application, which can be looked at."""
-    # Imported here: most are never looked at.
+    # Imported here: few processes expose metrics.
     from mpcsim.service.metrics.exposition import expose_metrics
     from node.api.metrics import metrics_source
     from node.app import from_environment

@@ -92,7 +92,7 @@ class RunningGateway:
 
     def metrics_source(self) -> MetricsSource:
         """Return its metrics and probes; call this before it serves."""
-        # Imported here: most are never looked at.
+        # Imported here: few processes expose metrics.
         from mpcsim.service.operations.metrics import gateway_metrics_source
 
         here = [link.node for link in self.links.values() if isinstance(link.port, InProcess)]
@@ -228,7 +228,7 @@ class RunningMpcNode:
 
     def metrics_source(self) -> MetricsSource:
         """Return its metrics and probes; call this before it serves."""
-        # Imported here: most are never looked at.
+        # Imported here: few processes expose metrics.
         from mpcsim.service.operations.metrics import mpc_node_metrics_source
 
         return mpc_node_metrics_source(self.app, self.node)

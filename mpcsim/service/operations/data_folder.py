@@ -136,9 +136,9 @@ def read_keyring(data: Path, role: str, party: PartyId) -> tuple[str, Keyring]:
             if found.deployment != deployment:
                 raise UsageError(f"{path}: it is of another deployment")
         except UsageError as error:
-            LOG.error("%s; what it said before stays in use", error)
+            LOG.error("%s; the keys in use stay", error)
             return None
-        LOG.info("%s: it says something else now", path)
+        LOG.info("%s: its keys have changed and are used from now on", path)
         return found.keys
 
     return deployment, Keyring(secret.keys, reread)

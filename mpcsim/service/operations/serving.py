@@ -46,7 +46,7 @@ def serve(
     Then everything is in the database's own file: a copy of it is a backup.
 
     Args:
-        metrics_port: where it can be looked at (``mpcsim.service.metrics``); None: nowhere.
+        metrics_port: port of its metrics (``mpcsim.service.metrics``); None: none.
 
     Raises:
         UsageError: a port is taken, or the address is not this machine's.
@@ -60,7 +60,7 @@ def serve(
         ExitStack() as shown,
     ):
         if metrics_port is not None:
-            # Imported here: most are never looked at.
+            # Imported here: few processes expose metrics.
             from mpcsim.service.metrics.exposition import expose_metrics
 
             source = service.metrics_source()

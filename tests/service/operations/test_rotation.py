@@ -337,7 +337,7 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
                     path.write_text(text)
             service.wait(2)
             service.sign(made[1])
-        assert caplog.text.count("what it said before stays in use") == 6
+        assert caplog.text.count("the keys in use stay") == 6
         assert "damaged" in caplog.text
         assert "of another deployment" in caplog.text
         for path, text in zip(paths, kept, strict=True):
@@ -346,7 +346,7 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
         caplog.set_level("INFO")
         service.wait(2)
         service.sign(made[1])
-        assert all(f"{path}: it says something else now" in caplog.messages for path in paths)
+        assert all(f"{path}: its keys have changed and are used from now on" in caplog.messages for path in paths)
 
 
 # ---------------------------------------------------------------------- a lost seal key
