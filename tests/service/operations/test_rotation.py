@@ -346,7 +346,10 @@ def test_what_is_no_other_key_of_a_link_stays_out_of_use(made, folder, caplog):
         caplog.set_level("INFO")
         service.wait(2)
         service.sign(made[1])
-        assert all(f"{path}: its keys have changed and are used from now on" in caplog.messages for path in paths)
+        assert all(
+            f"{path}: its keys have changed and are used from now on" in caplog.messages
+            for path in paths
+        )
 
 
 # ---------------------------------------------------------------------- a lost seal key
