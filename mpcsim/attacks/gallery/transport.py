@@ -280,7 +280,7 @@ class Impatient(Party[Any, Any]):
         sender, kind = envelope.sender, envelope.kind
         if 1 <= kind <= len(self._kinds):
             round_, sends = self._kinds[kind - 1]
-            early = round_.number >= self._current.number
+            early = round_.number >= self._next_round.number
             if early or sender in self.inbox.values.get(sends.message, {}):
                 raise CheckFailed(Reason.CONFLICTING_MESSAGE, {sender}, detail="out of order")
         super()._accept(envelope, data)

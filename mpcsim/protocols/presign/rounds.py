@@ -1,4 +1,4 @@
-"""Rounds of presigning: commit, offer, respond, finish. They are those of signing, many at once.
+"""Rounds of presigning: commit, offer, respond, finish, as in signing but for many at once.
 
 All checks of a round come before anything of the next one is sent, and an abort does not say which
 presignature it is about. (How long it takes may: offers are checked one after the other.)
@@ -28,10 +28,10 @@ from mpcsim.protocols.presign.steps import commit_later, nth
 
 @wire
 class PresignSetup(SignerSetup):
-    """What one signer brings to a session."""
+    """Set-up of one signer."""
 
     count: Annotated[int, U16]
-    """How many presignatures to make."""
+    """Number of presignatures to make."""
 
     def context(self) -> bytes:
         """Digest of everything the signers must agree on beforehand (``context``)."""
@@ -39,14 +39,14 @@ class PresignSetup(SignerSetup):
 
 
 def context(epoch: bytes, signers: Sequence[PartyId], count: int) -> bytes:
-    """Digest of what a session is about; it takes no share to compute it."""
+    """Return the digest of what a session is about; it takes no share to compute it."""
     everyone = b"".join(u32(i) for i in signers)
     return tagged_hash(Tag.CONTEXT, b"presign", u32(count), epoch, everyone)
 
 
 @dataclass(frozen=True)
 class Later:
-    """What one signer adds to a nonce once the message is there."""
+    """Randomiser that one signer adds to a nonce once the message is known, with its blinding."""
 
     rho_i: bytes = field(repr=False)
     blinding: bytes = field(repr=False)
@@ -54,7 +54,7 @@ class Later:
 
 @dataclass(frozen=True)
 class AfterCommit:
-    """Kept from round 1: for each presignature."""
+    """State kept from round 1, for each presignature."""
 
     nonces: tuple[products.AfterCommit, ...]
     later: tuple[Later, ...]
@@ -62,7 +62,7 @@ class AfterCommit:
 
 @dataclass(frozen=True)
 class AfterOffer:
-    """Kept from round 2: for each presignature."""
+    """State kept from round 2, for each presignature."""
 
     nonces: tuple[products.AfterOffer, ...]
     later: tuple[Later, ...]
@@ -70,14 +70,14 @@ class AfterOffer:
 
 @dataclass(frozen=True)
 class AfterRespond:
-    """Kept from round 3: for each presignature."""
+    """State kept from round 3, for each presignature."""
 
     nonces: tuple[products.AfterRespond, ...]
     later: tuple[Later, ...]
 
 
 def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> RoundOutput:
-    """Step 5: sample nonce shares and masks, commit to the nonce shares; and what comes later."""
+    """Step 5: sample nonce shares, masks and rho_i; commit to the nonce shares and to rho_i."""
     # COMPUTE
     setup = view.setup
     with view.step("step 5: sample r_i, phi_i, rho_i; commit to R_i, rho_i"):
@@ -89,7 +89,7 @@ def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> RoundO
 def commit(
     context: bytes, count: int, session_id: bytes, me: PartyId, rng: Rng
 ) -> tuple[AfterCommit, Commit]:
-    """What round 1 keeps and sends; it takes no share."""
+    """Return the state and the message of round 1; it takes no share."""
     drawn = [products.draw(rng) for _ in range(count)]
     nonce = rng.bytes(32)
     nonces, later, commitments, for_later = [], [], [], []
@@ -195,7 +195,7 @@ def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -
 
 
 def check_count(found: int, count: int, j: PartyId) -> None:
-    """One item for each presignature.
+    """Check that a message has one item for each presignature.
 
     Raises:
         CheckFailed: MALFORMED_MESSAGE, naming ``j``.
