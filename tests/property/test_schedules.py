@@ -272,7 +272,7 @@ def test_foreign_messages_are_ignored(make):
         message = run.in_flight[0]
         receiver = run.parties[message.send.to]
         if receiver.outcome is None:
-            known = message.sender in receiver._initial_secrets
+            known = message.sender in receiver._secrets.initial
             for what, sender, data in foreign(message, session.members, known):
                 before = _waits_for(receiver)
                 assert receiver.receive(sender, data) == [], what
