@@ -40,11 +40,11 @@ CHECK_BYTES = 2 * BLOCK_BYTES
 """s~ of a leaf, and the hash of those of a tree: nobody finds two leaves with one s~."""
 
 Level = list[bytes]
-"""The nodes of one tree at one depth, a block each."""
+"""Nodes of one tree at one depth, a block each."""
 
 
 def trees(k: int) -> int:
-    """n: how many trees there are."""
+    """n: number of trees."""
     return LAMBDA_C // k
 
 
@@ -54,14 +54,14 @@ def _sums_bytes(context: WireContext) -> int:
 
 
 def _proof_bytes(context: WireContext) -> int:
-    """So many a tree; none where there is nothing to prove."""
+    """Return the length of ``totals`` and ``digests``: none where there is nothing to prove."""
     k: int = context.mta.parameters.k
     return trees(k) * CHECK_BYTES if k > 1 else 0
 
 
 @wire
 class AllButOneMessage(Message):
-    """What the sender sends; empty with k = 1."""
+    """Message of the sender; empty with k = 1."""
 
     sums: Annotated[bytes, Sized(_sums_bytes)]
     """t: for each tree, for each level but the first: the sum of the first children, and of the
