@@ -79,9 +79,9 @@ INSIDE: dict[str, list[list[str]]] = {
     ],
     "service/gateway": [
         ["links", "registry"],
-        ["fitting", "sessions"],
+        ["sessions", "store_consistency"],
         ["activation", "limits"],
-        ["diagnosis", "meeting"],
+        ["diagnosis", "introduction"],
         ["gateway"],
         ["api"],
     ],

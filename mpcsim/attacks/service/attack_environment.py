@@ -137,10 +137,10 @@ class AttackEnvironment:
     def restart_gateway(self) -> None:
         """Start the gateway anew, as far as the MPC nodes hear of that."""
         gateway = self.service.gateway.gateway
-        gateway.meeting = type(gateway.meeting)(
-            gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
+        gateway.introduction = type(gateway.introduction)(
+            gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
         )
-        self.run(gateway.meeting.hold())
+        self.run(gateway.introduction.introduce())
 
     def restart(self) -> None:
         """Stop it, and start it again on the same files."""
@@ -254,7 +254,7 @@ class AttackEnvironment:
     def make_gateway_accept(self, share: KeyShare) -> None:
         """Have the gateway take a share for one of the user's present key."""
         curve = share.record.curve_name
-        self.service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+        self.service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
     def gateway_access(self, party: PartyId, user_id: str) -> Ask:
         """Asks an MPC node as the gateway can: with genuine grants for whatever it likes."""

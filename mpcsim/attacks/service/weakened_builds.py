@@ -15,8 +15,8 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.service.errors import Refused, no_such_key
 from mpcsim.service.gateway.activation.decision import Decision
+from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links.links import Times
-from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.gateway.sessions.sessions import Session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import notices, wire
@@ -183,7 +183,7 @@ def _sign_with_any_share(service: LocalService) -> None:
     for link in service.gateway.links.values():
         _serve_any_share(link.node)
     curve = "ed25519"
-    service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+    service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
 
 def _serve_any_share(node: Any) -> None:
@@ -193,7 +193,7 @@ def _serve_any_share(node: Any) -> None:
             raise no_such_key()
         return found
 
-    node._shares.mine = mine
+    node._shares.active_share = mine
 
 
 def _open_any_epoch(service: LocalService) -> None:
@@ -202,7 +202,7 @@ def _open_any_epoch(service: LocalService) -> None:
 
 
 def _open_any_epoch_at(node: Any) -> None:
-    usable = node._shares.usable
+    usable = node._shares.usable_share
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
         with suppress(Refused):
@@ -210,7 +210,7 @@ def _open_any_epoch_at(node: Any) -> None:
             return found
         return StoredShare(key_id, user_id, "", b"", b"", "active")
 
-    node._shares.usable = retired_too
+    node._shares.usable_share = retired_too
     node._vault.check_authentic = lambda *_: None
 
 
@@ -367,7 +367,7 @@ ANY_RECORD: Final = Part("a REST node that checks no record", _accept_any_record
 
 def _skip_allowances(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._presignatures.allowances.use = lambda *_: None
+        link.node._presignatures.usage_tokens.use = lambda *_: None
 
 
 NO_ALLOWANCES: Final = Part(
@@ -461,7 +461,7 @@ def _forget_suspensions(service: LocalService) -> None:
     async def take(body: wire.Suspend) -> bytes:
         return b""
 
-    suspensions.take = take  # type: ignore[method-assign]
+    suspensions.suspend = take  # type: ignore[method-assign]
 
 
 def _suspend_once(service: LocalService) -> None:
@@ -476,12 +476,12 @@ def _suspend_once(service: LocalService) -> None:
                 await suspensions._links[party].call(scope, told, Times())
         return b""
 
-    suspensions.take = take  # type: ignore[method-assign]
+    suspensions.suspend = take  # type: ignore[method-assign]
 
 
 def _accept_any_tag(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
-    suspensions.tag = lambda at: bytes(32)  # type: ignore[method-assign]
+    suspensions.session_tag = lambda at: bytes(32)  # type: ignore[method-assign]
 
 
 def _remember_all_suspensions(service: LocalService) -> None:
@@ -528,7 +528,7 @@ def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
 
 def _believe_other_nodes_votes(service: LocalService) -> None:
     activation = service.gateway.gateway.activation
-    honest = activation._begin
+    honest = activation._new_decision
 
     async def begin(*arguments: Any, **keywords: Any) -> Decision:
         decision = await honest(*arguments, **keywords)
@@ -536,7 +536,7 @@ def _believe_other_nodes_votes(service: LocalService) -> None:
         decision._learn = lambda signed, by: learn(signed, None)  # type: ignore[method-assign]
         return decision
 
-    activation._begin = begin  # type: ignore[method-assign]
+    activation._new_decision = begin  # type: ignore[method-assign]
 
 
 class _AlwaysOpen:
@@ -553,8 +553,8 @@ class _AlwaysOpen:
 
 
 def _route_closed_sessions(service: LocalService) -> None:
-    waves: Any = service.gateway.gateway._waves
-    waves._sessions = _AlwaysOpen(waves._sessions)
+    router: Any = service.gateway.gateway._router
+    router._sessions = _AlwaysOpen(router._sessions)
 
 
 HEARSAY: Final = Part(
@@ -571,28 +571,30 @@ def _end_turns_on_request(service: LocalService) -> None:
 
     async def begin(*arguments: Any) -> Session:
         session = await honest(*arguments)
-        session.to_come = 0
+        session.requests_to_come = 0
         return session
 
     sessions.begin = begin  # type: ignore[method-assign, assignment]
 
 
-class _IntroducesOnce(Meeting):
+class _IntroducesOnce(NodeIntroduction):
     """Introduces the MPC nodes at the start and never again, whatever came of it."""
 
-    async def attend(self) -> None:
-        if not self.over:
-            await super().attend()
+    async def ensure_introduced(self) -> None:
+        if not self.start_is_over:
+            await super().ensure_introduced()
 
 
 def _introduce_once(service: LocalService) -> None:
     gateway = service.gateway.gateway
-    gateway.meeting = _IntroducesOnce(
-        gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
+    gateway.introduction = _IntroducesOnce(
+        gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
     )
 
 
 TURNS_ON_ITS_WORD: Final = Part(
     "a gateway that ends a turn when an MPC node says so", _end_turns_on_request
 )
-MEETS_ONCE: Final = Part("a gateway that introduces MPC nodes at its start alone", _introduce_once)
+INTRODUCES_ONCE: Final = Part(
+    "a gateway that introduces MPC nodes at its start alone", _introduce_once
+)

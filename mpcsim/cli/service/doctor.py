@@ -13,7 +13,7 @@ from mpcsim.cli.ports import mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway import Finding, Trouble, What
+from mpcsim.service.gateway import Finding, Problem, ProblemKind
 from mpcsim.service.operations import Doctor, Examined, doctor
 from mpcsim.sim import counted
 
@@ -74,7 +74,7 @@ async def _examine(options: argparse.Namespace) -> int:
             users.add(examined.finding.user_id)
             _print_line(_as_json(examined) if options.json else _line(examined))
         unheard = {
-            ROLES[party]: _problem_as_json(trouble) for party, trouble in found.unheard.items()
+            ROLES[party]: _problem_as_json(problem) for party, problem in found.unheard.items()
         }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
@@ -87,9 +87,9 @@ async def _examine(options: argparse.Namespace) -> int:
 
 def _kind(finding: Finding) -> str:
     """How a key is counted."""
-    if any(trouble.what is not What.UNHEARD for trouble in finding.troubles):
+    if any(problem.kind is not ProblemKind.UNHEARD for problem in finding.problems):
         return "stuck"
-    return "untold" if finding.troubles else "fit"
+    return "untold" if finding.problems else "fit"
 
 
 def _name(text: str) -> tuple[str, str]:
@@ -105,9 +105,9 @@ def _name(text: str) -> tuple[str, str]:
 
 def _line(examined: Examined) -> str:
     finding = examined.finding
-    told = map(_sentence, (*finding.troubles, *finding.notes))
-    troubles = "; ".join([*([] if finding.troubles else ["fits"]), *told])
-    return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{troubles}"
+    told = map(_sentence, (*finding.problems, *finding.notes))
+    problems = "; ".join([*([] if finding.problems else ["fits"]), *told])
+    return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{problems}"
 
 
 def _who(finding: Finding) -> str:
@@ -115,15 +115,15 @@ def _who(finding: Finding) -> str:
     return f"{f'user {finding.user_id}' if name is None else name}, {finding.curve}"
 
 
-def _sentence(trouble: Trouble) -> str:
-    if trouble.what is What.UNHEARD:
-        return trouble.text
-    return f"{trouble.text}: {trouble.advice}"
+def _sentence(problem: Problem) -> str:
+    if problem.kind is ProblemKind.UNHEARD:
+        return problem.text
+    return f"{problem.text}: {problem.advice}"
 
 
 def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
-    for trouble in found.unheard.values():
-        _print_line(f"{trouble.text}: {trouble.advice}")
+    for problem in found.unheard.values():
+        _print_line(f"{problem.text}: {problem.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
     repaired = f", {counts['repaired']} repaired" if counts["repaired"] else ""
@@ -140,15 +140,15 @@ def _as_json(examined: Examined) -> dict[str, Any]:
         "username": finding.username,
         "curve": finding.curve,
         "key_id": finding.key_id,
-        "fits": not finding.troubles,
+        "fits": not finding.problems,
         "repaired": examined.repaired,
-        "troubles": [_problem_as_json(trouble) for trouble in finding.troubles],
+        "troubles": [_problem_as_json(problem) for problem in finding.problems],
         "notes": [_problem_as_json(note) for note in finding.notes],
     }
 
 
-def _problem_as_json(trouble: Trouble) -> dict[str, str]:
-    return {"what": trouble.what.value, "text": trouble.text, "advice": trouble.advice}
+def _problem_as_json(problem: Problem) -> dict[str, str]:
+    return {"what": problem.kind.value, "text": problem.text, "advice": problem.advice}
 
 
 def _print_line(what: str | dict[str, Any]) -> None:

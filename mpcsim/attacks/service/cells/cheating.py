@@ -234,7 +234,7 @@ def guess_concurrently(env: AttackEnvironment) -> Finding:
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "sign":
-            hostile.honest._sessions._busy.clear()
+            hostile.honest._sessions._exclusive.clear()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         if verb != "sign":
             return reply
@@ -339,7 +339,7 @@ def gateways_suspension(env: AttackEnvironment) -> Finding:
     alice = env.user()
     key = alice.generate()
     body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
-    body = replace(body, tag=env.service.gateway.gateway.suspensions.tag(body.occasion))
+    body = replace(body, tag=env.service.gateway.gateway.suspensions.session_tag(body.occasion))
     env.ask_gateway("suspend", body, None)
     return _suspended(env, alice, key)
 
@@ -362,7 +362,7 @@ def many_suspensions(env: AttackEnvironment) -> Finding:
             env.ask_gateway("suspend", body, None)
         except Refusal as refusal:
             said = str(refusal)
-    rows = len(registry.notices())
+    rows = len(registry.suspension_notices())
     for link in links:
         link.down = False
     return succeed_if(

@@ -26,7 +26,7 @@ from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
-from mpcsim.service.mpc_node.store import OutOfStep, StoredShare
+from mpcsim.service.mpc_node.store import StaleUpdate, StoredShare
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.standing import Drop, End, Ended
 from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
@@ -47,7 +47,7 @@ def _obey_gateway(node: Any) -> None:
         with store._database.transaction() as cursor:
             keep = "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'"
             cursor.execute(keep, (share.key_id,))
-        vote = node._voting._signing(share)(share, LogHead(0, bytes(32)))
+        vote = node._voting._vote_signer(share)(share, LogHead(0, bytes(32)))
         return SignedRecord.from_bytes(vote)
 
     def activate(grant: Any, data: bytes) -> None:
@@ -88,7 +88,7 @@ def _abort_own_shares_only(node: Any) -> None:
     def abort(user_id: str, curve: str, key_id: str, **keywords: Any) -> StoredShare | None:
         share = store.find(key_id)
         if share is not None and (share.user_id, share.curve) != (user_id, curve):
-            raise OutOfStep("the share is of another user or curve")
+            raise StaleUpdate("the share is of another user or curve")
         found: StoredShare | None = honest(user_id, curve, key_id, **keywords)
         return found
 

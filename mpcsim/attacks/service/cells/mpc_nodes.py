@@ -482,7 +482,7 @@ ENTRIES = (
         run=a_strangers_word,
         check="an identity is pinned, and what else an MPC node says of itself is asked again",
         says="a stranger is refused, and forgotten",
-        research=lambda: ResearchBuild(weakened_builds.MEETS_ONCE),
+        research=lambda: ResearchBuild(weakened_builds.INTRODUCES_ONCE),
         each_node=True,
         covers=("an MPC node that says once that it is another",),
     ),

@@ -55,14 +55,14 @@ class Collector:
     @classmethod
     def of(cls, env: AttackEnvironment) -> Collector:
         made = cls(env, env.corrupt_node(env.me))
-        shelf = env.node(env.me)._presignatures.parts
+        pool = env.node(env.me)._presignatures.shares
 
         def take(key_id: str, name: bytes) -> Presignature:
             if name not in made.parts:
-                made.parts[name] = shelf._shelf.take(key_id, name)
+                made.parts[name] = pool._pool.take(key_id, name)
             return replace(made.parts[name], use=Use())
 
-        shelf.take = take
+        pool.take = take
         forget_used(env.service.app.state.wallet)
         other = env.node(env.other)
         handle = other.handle
@@ -189,10 +189,10 @@ def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
     and the caller's database, too."""
     alice, key, collector, made = set_up_presignatures(env)
     node = env.node(env.other)
-    backup = copy.deepcopy(node._presignatures.allowances._shelf)
+    backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
     signatures = [sign(alice, key, made, HONEST)]
     node.restart()
-    node._presignatures.allowances._shelf = backup
+    node._presignatures.usage_tokens._pool = backup
     signatures.append(sign(alice, key, made, WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
 
