@@ -13,37 +13,37 @@ from mpcsim.errors import InvalidEncoding
 
 MAX_NAME: Final = 40
 """Longest member's name that an error shows, in characters."""
-MOST_VALUES: Final = 1000
+MAX_VALUES: Final = 1000
 """Limit of values in a request: the largest that makes sense has under a hundred, and commas in
 texts count, too. The cost of reading a document depends on its number of values far more than on
 its length."""
 
 
-class Unwanted(InvalidEncoding):
+class RefusedDocument(InvalidEncoding):
     """A JSON document is refused. The error's text continues "the body ..."."""
 
 
-class DuplicateMember(Unwanted):
+class DuplicateMember(RefusedDocument):
     """An object has a member twice."""
 
 
-class TooManyValues(Unwanted):
+class TooManyValues(RefusedDocument):
     """A document has more values than are read."""
 
 
-def parse(data: bytes, most_values: int | None = None) -> Any:
+def parse(data: bytes, max_values: int | None = None) -> Any:
     """Parse a document.
 
     Args:
-        most_values: limit of its values; None: any number.
+        max_values: limit of its values; None: any number.
 
     Raises:
         DuplicateMember: an object in it, at any depth, names a member twice.
         TooManyValues: it has more values; nothing of it has been read.
         InvalidEncoding: it is not I-JSON.
     """
-    if most_values is not None and sum(map(data.count, (b",", b"[", b"{"))) >= most_values:
-        raise TooManyValues(f"has {most_values} values or more")
+    if max_values is not None and sum(map(data.count, (b",", b"[", b"{"))) >= max_values:
+        raise TooManyValues(f"has {max_values} values or more")
     try:
         value = json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constants)
         if b"\\u" in data:

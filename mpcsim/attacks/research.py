@@ -1,4 +1,4 @@
-"""RESEARCH BUILDS: protocols with named checks switched off, to show what the checks are for.
+"""RESEARCH BUILDS: protocols with named checks switched off, to show the purpose of each check.
 
 Never for anything of value. Nothing outside ``mpcsim.attacks`` imports this module (a test sees to
 it), and nothing here changes the product: there is no switch in product code that could be set.
@@ -87,16 +87,16 @@ class ResearchDefinition(Definition[Any, Any]):
 
 @dataclass(frozen=True)
 class Shape:
-    """Differences of a build's definitions from the product's."""
+    """Differences of a build's protocol definitions from the product's."""
 
     wire: Callable[[WireContext], WireContext] | None = None
-    """How messages are decoded instead."""
+    """Wire context to decode messages with, in place of the product's."""
     setup_check: bool = True
     """Whether set-ups are checked before a session begins."""
     sealing: bool = True
     """Whether messages are sealed end to end."""
     number: int | None = None
-    """One protocol number for all protocols."""
+    """Protocol number that all protocols get."""
     rounds: Callable[[Round], Round] | None = None
     """Changes every round (applied last)."""
     definitions: Mapping[str, Definition[Any, Any]] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class ResearchBuild(Build):
         neglecting: Collection[str] = (),
         others: Collection[Definition[Any, Any]] = (),
     ) -> None:
-        """Say what is off.
+        """Make the copy, with some checks off.
 
         Args:
             without: reasons for which ``check`` no longer aborts.

@@ -99,7 +99,7 @@ class LaxGroup(Ed25519Group):
 LAX: Group = LaxGroup()
 
 
-def lax(context: WireContext) -> WireContext:
+def accept_small_order(context: WireContext) -> WireContext:
     """Decode without checking that points and scalars are canonical and of the group."""
     return WireContext(LAX, context.mta)
 

@@ -1,4 +1,4 @@
-"""What research builds of the service have otherwise: one part for every check that is missing."""
+"""Parts of research builds: each removes one check from the service."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ WITH_TOKENS: Final = (
     "gateway, not pinned",
     "gateway + mpc node",
 )
-"""Rows of those who hold a token, or issue them."""
+"""Rows of attackers that hold a token, or issue them."""
 
 
 def confirms(store: SecretStore, secret: bytes) -> bool:
-    """Whether pw_key || pepper are those of a store: what tries passwords offline."""
+    """Return whether pw_key || pepper are those of a store: the test of passwords offline."""
     try:
         share_key(store, VaultKey(bytearray(secret)))
     except WrongKey:
@@ -61,13 +61,13 @@ def confirms(store: SecretStore, secret: bytes) -> bool:
 
 
 def _api(service: LocalService) -> Any:
-    """The gateway's endpoints."""
+    """Return the gateway's endpoints."""
     routes = service.gateway.app.routes
     return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
 
 
 def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
-    """The same done to both MPC nodes."""
+    """Return a function that weakens both MPC nodes."""
 
     def weaken_both(service: LocalService) -> None:
         for link in service.gateway.links.values():
@@ -80,7 +80,7 @@ def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], No
 
 
 class _AnyToken:
-    """Takes no token for the only user's; in the place of the gateway's verifier and the node's."""
+    """Token verifier of gateway and node that takes any request for the only user's."""
 
     def __init__(self, service: LocalService) -> None:
         self._registry = service.gateway.gateway.registry
@@ -111,7 +111,7 @@ def _never_expire_tokens(service: LocalService) -> None:
 
 
 class _KeyTokensAreAccess:
-    """Takes a key token for an access token."""
+    """Token verifier that takes a key token for an access token."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -136,11 +136,11 @@ EVERLASTING_TOKENS: Final = Part("tokens that never expire", _never_expire_token
 
 
 KNOWN: Final = bytes(range(32))
-"""What a vault without a pepper has in its place: known to everybody."""
+"""Pepper of a vault without one, known to everybody."""
 
 
 class _NoPepper:
-    """Randomness of which 32 bytes at a time are known."""
+    """Randomness whose outputs of 32 bytes are known."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -223,7 +223,7 @@ ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _s
 
 
 def _forward_tokens(service: LocalService) -> None:
-    """Every token that comes to the gateway's door is shown to both MPC nodes, too."""
+    """Show every token that comes to the gateway to both MPC nodes, too."""
 
     def forward(call: Call) -> None:
         for link in service.gateway.links.values():
@@ -238,14 +238,14 @@ FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forwa
 
 
 class _AnyGrant(Grant):
-    """Good for everything, in the name of whatever user stands in it."""
+    """Grant that is good for everything, in the name of any user in it."""
 
     def check(self, scope: Scope) -> None:
         pass
 
 
 class _AnyGrants:
-    """Reads any grant, whoever has made it for whom and when."""
+    """Reader of grants that accepts any, by anybody for anybody at any time."""
 
     def read(self, data: bytes) -> _AnyGrant:
         return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
@@ -286,14 +286,14 @@ LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_
 
 
 class _TrustAnybody(Trust):
-    """Takes anybody for the MPC nodes."""
+    """Identity pinning that accepts any MPC nodes."""
 
     def check(self, hellos: Any) -> None:
         pass
 
 
 class _TrustAnySealKey(Trust):
-    """Looks at identities alone."""
+    """Identity pinning that does not check seal keys."""
 
     def check(self, hellos: Any) -> None:
         try:
@@ -345,7 +345,7 @@ def _accept_unsigned_messages(service: LocalService) -> None:
 
 
 def strip_signature(data: bytes) -> tuple[PartyId, bytes]:
-    """Whom an envelope is from, and the envelope without its signature, which nobody looks at."""
+    """Return an envelope's sender, and the envelope without its signature, which is not checked."""
     envelope = Envelope.decode(data)
     return envelope.sender, data if envelope.sealed else data[: -wire.SIGNATURE_BYTES]
 
@@ -413,8 +413,7 @@ def _wallet(service: LocalService) -> Any:
 
 
 class _ForgetfulSuspensions:
-    """Remembers no key with which a node was caught cheating, and asks ``times`` times to have it
-    suspended."""
+    """Suspensions of a REST node that remembers none, and asks ``times`` times for each."""
 
     def __init__(self, honest: Any, times: int) -> None:
         self._gateway, self._times = honest._gateway, times
@@ -518,7 +517,7 @@ ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _accept_any_notic
 
 
 def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
-    """A suspension by somebody who had no session and has no share."""
+    """Return a suspension by a stranger, who had no session and has no share."""
     at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
     return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
 
@@ -540,7 +539,7 @@ def _believe_other_nodes_votes(service: LocalService) -> None:
 
 
 class _AlwaysOpen:
-    """Takes every session for one that is still in the books."""
+    """Table of sessions in which every session is still open."""
 
     def __init__(self, honest: Any) -> None:
         self._honest = honest
@@ -578,7 +577,7 @@ def _end_turns_on_request(service: LocalService) -> None:
 
 
 class _IntroducesOnce(NodeIntroduction):
-    """Introduces the MPC nodes at the start and never again, whatever came of it."""
+    """Introduction of the MPC nodes at the start and never again, even if it failed."""
 
     async def ensure_introduced(self) -> None:
         if not self.start_is_over:

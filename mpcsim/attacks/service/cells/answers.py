@@ -29,7 +29,7 @@ from mpcsim.service.rpc.statements import SignedRecord
 
 
 def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
-    """The gateway plays both MPC nodes when the user generates a key."""
+    """Play both MPC nodes, as the gateway, while the user generates a key."""
     proxy, alice = env.intercept_gateway(), env.user()
     rogue = RogueService(env, proxy, alice)
     alice.generate()
@@ -39,8 +39,8 @@ def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
 
 
 def first_messages_at_generate(env: AttackEnvironment) -> Finding:
-    """The same, but the gateway says truly who the MPC nodes are: their first messages, which
-    nothing seals yet, are those of others."""
+    """Play both MPC nodes at generation, but show the true identities: only the first messages,
+    which nothing seals yet, are of others."""
     proxy, alice = env.intercept_gateway(), env.user()
     rogue = RogueService(env, proxy, alice, introduced=False)
     alice.generate()
@@ -50,7 +50,7 @@ def first_messages_at_generate(env: AttackEnvironment) -> Finding:
 
 
 def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
-    """The gateway plays both MPC nodes when the user recovers: a key of its own."""
+    """Play both MPC nodes while the user recovers: a key of the gateway's own."""
     proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
     rogue = RogueService(env, proxy, alice)
@@ -61,8 +61,8 @@ def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
 
 
 def own_nodes_later(env: AttackEnvironment) -> Finding:
-    """Honest when the key was made; plays both MPC nodes when the user uses it, and the REST node
-    has been started anew meanwhile."""
+    """Play both MPC nodes when the user signs, after an honest generation and a restart of the REST
+    node."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     env.restart_node()
@@ -73,8 +73,8 @@ def own_nodes_later(env: AttackEnvironment) -> Finding:
 
 
 def own_wallet_later(env: AttackEnvironment) -> Finding:
-    """The same when the user looks at its wallet, which takes no strings: but it has stored its
-    public key, and compares."""
+    """Play both MPC nodes when the user reads its wallet, which takes no strings; but the user has
+    stored its public key, and compares."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     env.restart_node()
@@ -95,8 +95,8 @@ def own_wallet_later(env: AttackEnvironment) -> Finding:
 
 
 def another_public_key(env: AttackEnvironment) -> Finding:
-    """The gateway answers with a public key of its own wherever the user's is asked for, and puts
-    it into the record with both MPC nodes' signatures."""
+    """Answer with a public key of the gateway's own wherever the user's is asked for, and put it
+    into the record with both MPC nodes' signatures."""
     proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     mine, theirs = (bytes.fromhex(each["public_key"][2:]) for each in (other, key))
@@ -124,7 +124,7 @@ def another_public_key(env: AttackEnvironment) -> Finding:
 
 
 def another_chain_code(env: AttackEnvironment) -> Finding:
-    """The user asks for an address to be paid at, and gets one whose key nobody has shares of."""
+    """Answer a user that asks for an address with one whose key nobody has shares of."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate("secp256k1")
     true = alice.child(key, "m/7")
@@ -149,8 +149,8 @@ def another_chain_code(env: AttackEnvironment) -> Finding:
 
 
 def older_epochs_record(env: AttackEnvironment) -> Finding:
-    """After a recovery the gateway answers with the record from before it, so that the retired
-    strings pass for the present ones."""
+    """Answer with the record from before a recovery, so that the retired strings pass for the
+    present ones."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.ask("key")
@@ -167,7 +167,7 @@ def older_epochs_record(env: AttackEnvironment) -> Finding:
 
 
 def another_users_record(env: AttackEnvironment) -> Finding:
-    """The gateway answers with another user's key, record and all."""
+    """Answer with another user's key and record."""
     proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     alice.generate()
     other = mallory.generate()
@@ -192,7 +192,7 @@ def another_users_record(env: AttackEnvironment) -> Finding:
 
 
 def stored_public_key(env: AttackEnvironment) -> Finding:
-    """The public key that the caller's backend has stored is replaced by the attacker's."""
+    """Replace the public key that the caller's backend has stored by the attacker's."""
     alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     key["public_key"] = other["public_key"]

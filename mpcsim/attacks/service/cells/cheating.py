@@ -1,9 +1,9 @@
-"""An operator that cheats in signing: the client's long-lived choices, one guess a session.
+"""Attacks by an operator that cheats in signing: guesses at the client's long-lived choice bits.
 
-Of every second session the client's check fails. What the attacker needs is that the user's key is
-used again after that: in as many sessions as Delta has bits, the operator knows Delta, and with it
-the client's share (``mpcsim.attacks.gallery.ot``). So whoever gets a *second* failed check out of
-one epoch has won.
+The client's check fails in every second session. The attacker needs the user's key to be used again
+after that: in as many sessions as Delta has bits, the operator learns Delta, and with it the
+client's share (``mpcsim.attacks.gallery.ot``). So an attack succeeds if it causes a *second* failed
+check in one epoch.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from mpcsim.sim.run.adversary import deviating
 from node.errors import ApiError
 
 SESSIONS = 60
-"""Enough for two failed checks: fewer happen in one case of 10^16."""
+"""Number of sessions: enough for two failed checks; fewer happen in one case of 10^16."""
 SHORT_S = 10.0
 """Lifetime of a token in whose last call the operator cheats."""
 
 HOUR_MS = 3_600_000
 AWAY_S = 1.0
-"""From the gateway to callers who are far away."""
+"""Delay from the gateway to callers who are far away."""
 MANY = 12
-"""Sessions whose tags somebody keeps."""
+"""Number of sessions whose tags the attacker keeps."""
 
 Sign = Callable[[Strings], bytes]
 
 
 def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) -> None:
-    """From now on the operator guesses at one more bit of Delta in each session.
+    """Make the operator guess at one more bit of Delta in each session.
 
     Args:
-        bits: those not yet guessed at.
+        bits: bits not yet guessed at.
     """
     node = env.node(OPERATOR)
     honest, guess = node._signing.signer, bits or iter(range(SESSIONS))
 
     def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
-        craft = ot.guessing(next(guess))
+        craft = ot.guess_delta_bit(next(guess))
 
         def offering(original: Callable[..., RoundOutput], *view: Any) -> RoundOutput:
             turn = original(*view)
@@ -70,10 +70,10 @@ def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) ->
 
 
 def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -> Finding:
-    """Have the user sign until a second check has failed.
+    """Make the user sign until a second check has failed.
 
     Raises:
-        Refusal: what the user is told from the first failed check on.
+        Refusal: the error that the user gets from the first failed check on.
     """
     failed, last = 0, ""
     for _ in range(SESSIONS):
@@ -95,7 +95,7 @@ def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -
 
 
 def guess_in_sequence(env: AttackEnvironment) -> Finding:
-    """In one session after the other."""
+    """Guess in one session after the other."""
     alice = env.user()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -103,7 +103,8 @@ def guess_in_sequence(env: AttackEnvironment) -> Finding:
 
 
 def guess_as_token_expires(env: AttackEnvironment) -> Finding:
-    """In calls whose token expires before the operator answers: nobody may suspend the key then."""
+    """Guess in calls whose token expires before the operator answers: nobody may suspend the key
+    then."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -123,7 +124,7 @@ def guess_as_token_expires(env: AttackEnvironment) -> Finding:
 
 
 def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
-    """In calls in which the institution is cut off once the vault is open: it never hears of the
+    """Guess while the institution is cut off once the vault is open: it never hears of the
     suspension."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
@@ -143,7 +144,7 @@ def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
 
 
 def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
-    """The first requests to suspend the key are lost on the way to the gateway."""
+    """Guess while the first requests to suspend the key are lost on the way to the gateway."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -159,7 +160,7 @@ def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
 
 
 def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
-    """The user's calls go to two REST nodes in turn: one has seen the failed check, one has not."""
+    """Guess at two REST nodes in turn: one has seen the failed check, one has not."""
     alice = env.user()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -179,7 +180,7 @@ def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
 
 
 def guess_across_restarts(env: AttackEnvironment) -> Finding:
-    """Everything is restarted after every call: what is not in a store is forgotten."""
+    """Guess while everything is restarted after every call: only stored state survives."""
     alice = env.user()
     key = alice.generate("secp256k1")
     bits = iter(range(SESSIONS))
@@ -196,7 +197,7 @@ def guess_across_restarts(env: AttackEnvironment) -> Finding:
 
 
 def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
-    """The request to suspend the key arrives after the user has recovered it."""
+    """Deliver the request to suspend the key after the user has recovered it."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -225,8 +226,8 @@ def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
 
 
 def guess_concurrently(env: AttackEnvironment) -> Finding:
-    """The operator says that its part is over as soon as it has made its guess, and calls of the
-    user come to many REST nodes at once: each is to look at a guess before any has come back."""
+    """Guess in many sessions at once: the operator claims that its part is over after each guess,
+    so that many REST nodes look at a guess before any has reported."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -268,8 +269,8 @@ def guess_concurrently(env: AttackEnvironment) -> Finding:
 
 
 def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
-    """The operator keeps its answers back until the session's turn is over and the next one's has
-    begun, and lets them go together: each is to be looked at before any has come back."""
+    """Guess in answers that are kept back until the session's turn is over and the next has begun,
+    so that two are looked at before any is reported."""
     alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
     corrupt_signer(env)
@@ -301,7 +302,7 @@ def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
 
 
 class _DelayedAnswers(InProcess):
-    """Reaches an MPC node that answers when it likes."""
+    """Link to an MPC node that delays its answers to ``sign`` until they are released."""
 
     released: asyncio.Event
 
@@ -313,7 +314,7 @@ class _DelayedAnswers(InProcess):
 
 
 async def _error_message(signing: Awaitable[str]) -> str:
-    """What a caller is told, if it is an error."""
+    """Return the error message that a caller gets; empty if there is none."""
     try:
         await signing
     except ApiError as error:
@@ -325,7 +326,7 @@ async def _error_message(signing: Awaitable[str]) -> str:
 
 
 def strangers_suspension(env: AttackEnvironment) -> Finding:
-    """A token thief suspends the user's key."""
+    """Suspend the user's key, as a token thief."""
     alice = env.user()
     key = alice.generate()
     env.ask_gateway(
@@ -335,7 +336,7 @@ def strangers_suspension(env: AttackEnvironment) -> Finding:
 
 
 def gateways_suspension(env: AttackEnvironment) -> Finding:
-    """The gateway suspends the user's key: the tags are its own."""
+    """Suspend the user's key as the gateway, which makes the tags itself."""
     alice = env.user()
     key = alice.generate()
     body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
@@ -345,8 +346,8 @@ def gateways_suspension(env: AttackEnvironment) -> Finding:
 
 
 def many_suspensions(env: AttackEnvironment) -> Finding:
-    """Somebody who may sign keeps the tags of all sessions, and has the key suspended for each
-    while no MPC node can be asked."""
+    """Keep the tags of all sessions of a signer, and have the key suspended for each while no MPC
+    node can be reached."""
     alice = env.user()
     key = alice.generate()
     thief = env.stolen_credentials(alice.token)

@@ -36,7 +36,7 @@ from mpcsim.service.vault.use import hashes
 
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
-    """With a token of its own issue: a recovery, not activated; then the node is asked to sign."""
+    """Recover with an issued token, without activation, and ask the node to sign with its share."""
     alice = env.user()
     key = alice.generate()
     thief = env.stolen_credentials(env.service.gateway.token("alice"))
@@ -50,12 +50,12 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
 
 
 def reply_key_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the request that opens the vault gets the gateway's reply key."""
+    """Insert the gateway's reply key into a user's request that opens the vault."""
     return _opened_with(env)
 
 
 def request_without_proof(env: AttackEnvironment) -> Finding:
-    """The same, with the proof of who asks left out."""
+    """Insert the gateway's reply key, and leave out the proof of use."""
     return _opened_with(env, proven_use=False)
 
 
@@ -96,7 +96,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
 
 
 def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
-    """The user's new vault is sealed to keys of the gateway's own."""
+    """Hand out seal keys of the gateway's own for the user's new vault."""
     proxy, alice = env.intercept_gateway(), env.user()
     mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
 
@@ -112,8 +112,8 @@ def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def replaced_seal_keys(env: AttackEnvironment) -> Finding:
-    """The MPC nodes' seal keys have leaked, and have been replaced. The gateway goes on showing the
-    old ones, signed as they once were, to a REST node that has just been started."""
+    """Show leaked seal keys, replaced since but signed as they once were, to a REST node that has
+    just been started."""
     proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
     leaked, shown = dict[PartyId, SealKey](), dict[int, wire.Hello]()
@@ -143,7 +143,7 @@ def replaced_seal_keys(env: AttackEnvironment) -> Finding:
 def _opened_by(
     env: AttackEnvironment, key: Strings, seal_keys: Mapping[PartyId, SealKey]
 ) -> Finding:
-    """What is sealed to these keys."""
+    """Return success if the secret of the store is sealed to these keys."""
     store = SecretStore.from_text(key["secret_store"])
     halves = [env.open_half(store, party, seal_keys[party]) for party in MPC_NODES]
     secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
@@ -153,7 +153,7 @@ def _opened_by(
 
 
 def message_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the request to the MPC node names another message."""
+    """Insert another message into a user's request to sign."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
 
@@ -172,7 +172,7 @@ def message_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def path_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs with a child key: the request to the MPC node names another child."""
+    """Insert another path into a user's request to sign with a child key."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate("secp256k1")
 
@@ -193,7 +193,7 @@ def path_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
-    """While a user signs: the client's first messages are another client's, of another message.
+    """Replace the client's first messages by another client's, about another message.
 
     With a signature share of the MPC node for a message of its own, the gateway would lack the
     client's; it never comes to that.
@@ -221,7 +221,7 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def strangers_halves(env: AttackEnvironment) -> Finding:
-    """Halves that a stranger has sealed for the user are opened by whoever has a token."""
+    """Seal halves as a stranger, and have them opened with an issued token."""
     alice = env.user()
     key = alice.generate()
     secret = SystemRng().bytes(HALF_BYTES)
@@ -237,7 +237,7 @@ def strangers_halves(env: AttackEnvironment) -> Finding:
 
 
 def stand_in(share: KeyShare, session_id: bytes, signer: PartyId) -> tuple[bytes, ...]:
-    """First messages of a client that is none: with a share of the key that nobody has dealt."""
+    """Return first messages of a made-up client, with a share that nobody has dealt."""
     peers = {signer: next(iter(share.peers.values()))}
     made = replace(share, identifier=CLIENT, peers=peers)
     party = frost.party(frost.setup(made, (CLIENT, signer), WANTED), session_id=session_id)

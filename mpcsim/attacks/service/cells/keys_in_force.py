@@ -1,6 +1,6 @@
-"""Attacks by the gateway on which shares are in force: on the side, twice over, half and half.
+"""Attacks by the gateway on activation: replacing a key in force, activating twice or at one node.
 
-The gateway asks the MPC nodes itself, with genuine grants and by none of its own rules.
+The gateway asks the MPC nodes itself, with genuine grants and without its own rules.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Asks = dict[PartyId, Ask]
 
 
 def _obey_gateway(node: Any) -> None:
-    """Votes for whatever there is, puts in force and drops whatever it is told to."""
+    """Make a node vote for any share it has, and activate and drop shares on the gateway's word."""
     store = node.store
 
     def vote(grant: Any, data: bytes) -> SignedRecord:
@@ -120,7 +120,7 @@ def _access_to_nodes(env: AttackEnvironment, user: User) -> Asks:
 
 
 def _collect_votes(asks: Asks, made: SessionShares, *parties: PartyId) -> SignedRecord:
-    """Votes for what a session has made, put together."""
+    """Collect votes of some nodes for a session's shares, and combine them."""
     body = wire.Activate(made.session_id, bytes.fromhex(made.key_id))
     votes = [SignedRecord.from_bytes(asks[party]("vote", body)) for party in parties]
     return reduce(SignedRecord.with_vote, votes)
@@ -140,8 +140,8 @@ def _holds_share(env: AttackEnvironment, party: PartyId, key: Strings) -> bool:
 
 
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
-    """A generation is begun at the MPC nodes before the user has a key; when it has one, both are
-    asked to vote for the other."""
+    """Begin a generation at the MPC nodes before the user has a key; when it has one, ask both
+    nodes to vote for the other."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     planted = run_generation(env, asks, CURVE)
@@ -159,8 +159,8 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def recovery_on_the_side(env: AttackEnvironment) -> Finding:
-    """One MPC node has voted for a recovery that then came to nothing; the user recovers; and the
-    older one is to replace the newer."""
+    """Get one MPC node's vote for a recovery that comes to nothing; after the user has recovered,
+    try to replace the newer share by the older."""
     alice = env.user()
     key = alice.generate()
     asks = _access_to_nodes(env, alice)
@@ -181,7 +181,8 @@ def recovery_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def two_recoveries(env: AttackEnvironment) -> Finding:
-    """Two recoveries from one epoch, one settled at either MPC node: nothing would fit any more."""
+    """Settle two recoveries from one epoch, one at each MPC node, so that no two shares fit
+    together."""
     alice = env.user()
     key = alice.generate()
     asks = _access_to_nodes(env, alice)
@@ -209,8 +210,8 @@ def two_recoveries(env: AttackEnvironment) -> Finding:
 
 
 def one_session_for_two(env: AttackEnvironment) -> Finding:
-    """One generation, in one user's name at one MPC node and in another's at the other; both vote.
-    Neither vote can ever come into force: they are to keep both users from having a key."""
+    """Run one generation in one user's name at one MPC node and in another's at the other, with
+    both votes. Neither can ever be activated: they are to keep both users from having a key."""
     alice, bob = env.user(), env.user("bob")
     asks = {
         env.me: env.gateway_access(env.me, alice.user_id),
@@ -229,7 +230,8 @@ def one_session_for_two(env: AttackEnvironment) -> Finding:
 
 
 def vote_and_abort(env: AttackEnvironment) -> Finding:
-    """Both a vote and an abort for one epoch, in either order: enough to settle it both ways."""
+    """Get both a vote and an abort for one epoch, in either order: enough to settle it both
+    ways."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
@@ -251,7 +253,7 @@ def vote_and_abort(env: AttackEnvironment) -> Finding:
 
 
 def votes_of_one(env: AttackEnvironment) -> Finding:
-    """A record with one MPC node's vote only, or that vote twice, is to come into force."""
+    """Activate a record with one MPC node's vote in both places."""
     alice = env.user()
     alice.generate()
     asks = _access_to_nodes(env, alice)
@@ -274,7 +276,7 @@ def votes_of_one(env: AttackEnvironment) -> Finding:
 
 
 def another_epochs_abort(env: AttackEnvironment) -> Finding:
-    """A share that has been voted for is to be dropped on another epoch's abort."""
+    """Have a share that has been voted for dropped on another epoch's abort."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
@@ -293,8 +295,8 @@ def another_epochs_abort(env: AttackEnvironment) -> Finding:
 
 
 def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
-    """With a user's token: a session is to put an epoch in force that it has not made, so that the
-    MPC nodes sign, and remember for good, that they never vote for that."""
+    """Activate, with a user's token, an epoch that its session has not made, so that the MPC nodes
+    sign, and store for good, that they never vote for it."""
     alice = env.user()
     thief = env.stolen_credentials(alice.token)
     thief.generate_unactivated()
@@ -309,8 +311,7 @@ def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
 
 
 def abort_without_a_vote(env: AttackEnvironment) -> Finding:
-    """An MPC node is asked to abort an epoch that neither node holds; the vote that it is shown is
-    for another."""
+    """Ask an MPC node to abort an epoch that neither node holds, with a vote for another."""
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)

@@ -65,7 +65,8 @@ LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 
 
 def client_side(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery at the gateway, with what the node has been shown."""
+    """Play the client's side of a recovery at the gateway, with credentials that the node has
+    seen."""
     hostile, public_key, _ = corrupt_node_after_use(env)
 
     def use(credential: Any) -> KeyShare:
@@ -80,9 +81,9 @@ def client_side(env: AttackEnvironment) -> Finding:
 
 
 def replay_everywhere(env: AttackEnvironment) -> Finding:
-    """Everything the node has been shown, at the gateway and at the other MPC node, at every verb.
+    """Replay every credential that the node has seen at gateway and other MPC node, at every verb.
 
-    What the other node accepts is used for a recovery between the two, without the gateway.
+    One that the other node accepts is used for a recovery between the two, without the gateway.
     """
     hostile, public_key, key = corrupt_node_after_use(env)
     tries: list[Callable[[], Any]] = []
@@ -118,7 +119,7 @@ def _look_up(env: AttackEnvironment, asked: RecordedRequest, path: str) -> Calla
 
 
 class _Raw(wire.Body):
-    """A body as it came."""
+    """Body of a request, replayed byte by byte."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -128,8 +129,8 @@ class _Raw(wire.Body):
 
 
 def vote_of_its_own(env: AttackEnvironment) -> Finding:
-    """The node votes for a record with a public key of its own, in the place of the key that all
-    three have made."""
+    """Vote for a record with a public key of the node's own, in place of the key that all three
+    made."""
     hostile, alice = env.corrupt_node(), env.user()
     group = curve(CURVE)
     secret = group.random_scalar(SystemRng())
@@ -151,7 +152,7 @@ def vote_of_its_own(env: AttackEnvironment) -> Finding:
 
 
 def a_strangers_word(env: AttackEnvironment) -> Finding:
-    """When the gateway is started, the node says once that it is somebody else; then the truth."""
+    """Claim another identity once, as the gateway starts; then tell the truth."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
     true, other = env.node(env.me).hello(), Identity.fresh(SystemRng())
@@ -170,7 +171,7 @@ def a_strangers_word(env: AttackEnvironment) -> Finding:
 
 
 def half_of_the_vault(env: AttackEnvironment) -> Finding:
-    """The node opens its half of every store it sees, and takes it for what it is half of."""
+    """Try passwords on the node's own half of a store."""
     _, _, key = corrupt_node_after_use(env)
     store = SecretStore.from_text(key["secret_store"])
     half = env.own_half(store)
@@ -182,8 +183,8 @@ def half_of_the_vault(env: AttackEnvironment) -> Finding:
 
 
 def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
-    """The gateway's start: the node says that it holds what it cannot, or nothing that can be read;
-    then says otherwise. The user signs with the other node."""
+    """Report impossible or unreadable holdings at the gateway's start; the user signs with the
+    other node."""
     alice = env.user()
     key = alice.generate()
     honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
@@ -205,8 +206,8 @@ def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
 
 
 def late_vote(env: AttackEnvironment) -> Finding:
-    """The node signs the abort of a recovery, on which the other drops its new share; votes for it
-    afterwards, and shows both votes. Then it behaves."""
+    """Sign the abort of a recovery, on which the other node drops its new share; vote for it
+    afterwards, and show both votes. Then behave."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
     identity, records = env.node(env.me)._context.identity, list[SignedRecord]()
@@ -249,7 +250,8 @@ def late_vote(env: AttackEnvironment) -> Finding:
 
 
 def open_with_replay(env: AttackEnvironment) -> Finding:
-    """The other half of the stolen strings, with what the node has been shown; then the key."""
+    """Open the other half of stolen strings with credentials that the node has seen, for the
+    key."""
     hostile, public_key, key = corrupt_node_after_use(env)
     shares = (client_share(env, hostile, key), env.shares(env.me)[key["key_id"]])
     return check_key_recovery(
@@ -258,15 +260,16 @@ def open_with_replay(env: AttackEnvironment) -> Finding:
 
 
 def passwords_with_replay(env: AttackEnvironment) -> Finding:
-    """The same for the password."""
+    """Open the other half of stolen strings with credentials that the node has seen, for the
+    password."""
     hostile, _, key = corrupt_node_after_use(env)
     found = matching_guess(vault_key(env, hostile, key)[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
 def whole_vault(env: AttackEnvironment) -> Finding:
-    """With policy ``signer`` the node's part of the stolen store is the whole: it opens it, alone
-    and asking nobody, and puts the client's share and its own together."""
+    """Open the stolen store alone, which policy ``signer`` seals to one node, and combine the
+    client's share with the node's own."""
     alice = env.user()
     key = alice.generate()
     store = SecretStore.from_text(key["secret_store"])
@@ -279,7 +282,7 @@ def whole_vault(env: AttackEnvironment) -> Finding:
 
 
 def password_of_whole(env: AttackEnvironment) -> Finding:
-    """The same for the password."""
+    """Open the stolen store alone, with policy ``signer``, and try passwords on its secret."""
     key = env.user().generate()
     opened = env.own_half(SecretStore.from_text(key["secret_store"]))
     found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
@@ -287,8 +290,8 @@ def password_of_whole(env: AttackEnvironment) -> Finding:
 
 
 def suspended_elsewhere(env: AttackEnvironment) -> Finding:
-    """With policy ``signer``: the other node has suspended the key, and this one, which opens the
-    vault alone, does not know of it; nor does a gateway that has forgotten it."""
+    """Sign with a key that only the other node has suspended: with policy ``signer`` this node
+    opens the vault alone, and the gateway has forgotten the suspension."""
     alice = env.user()
     key = alice.generate()
     env.node(env.other).store.suspend(key["key_id"], "seen cheating")
@@ -297,7 +300,7 @@ def suspended_elsewhere(env: AttackEnvironment) -> Finding:
 
 
 def another_child(env: AttackEnvironment) -> Finding:
-    """Asked to sign with a child key, the node signs with the key itself."""
+    """Sign with the key itself when asked to sign with a child key."""
     alice = env.user()
     key = alice.generate("secp256k1")
     node = env.node(env.me)
@@ -312,8 +315,8 @@ def another_child(env: AttackEnvironment) -> Finding:
 
 
 def never_retiring(env: AttackEnvironment) -> Finding:
-    """The node keeps what a recovery replaced: its old share, and with the old strings out of a
-    backup of the database the other old share would make the key."""
+    """Keep the node's old share after a recovery; with the old strings out of a database backup,
+    the client's old share would make the key."""
     hostile, alice = env.corrupt_node(), env.user()
     old = alice.generate()
     alice.sign(old)
@@ -327,8 +330,8 @@ def never_retiring(env: AttackEnvironment) -> Finding:
 
 
 def inside_a_recovery(env: AttackEnvironment) -> Finding:
-    """The user recovers; the thief, who reads the session's id at its MPC node, speaks for the
-    client in that session before the client does."""
+    """Read a recovery's session id at the MPC node, and speak for the client before the client
+    does."""
     alice, node, proxy = env.user(), env.corrupt_node(), env.intercept_gateway()
     alice.generate()
     said: list[int] = []
@@ -364,7 +367,7 @@ def inside_a_recovery(env: AttackEnvironment) -> Finding:
 
 
 def recovery_with_token(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery by the thief, the node's by the node; never activated."""
+    """Run a recovery with the thief as client and the node as itself; never activate it."""
     alice = env.user()
     key = alice.generate()
     before = env.events(env.other)
@@ -380,14 +383,14 @@ def recovery_with_token(env: AttackEnvironment) -> Finding:
 
 
 def two_of_three(env: AttackEnvironment) -> Finding:
-    """Both MPC nodes put their shares together."""
+    """Combine both MPC nodes' shares."""
     key = env.user().generate()
     shares = [env.shares(party)[key["key_id"]] for party in MPC_NODES]
     return check_key_recovery(shares, key["public_key"], "both MPC nodes' shares")
 
 
 def halves_without_strings(env: AttackEnvironment) -> Finding:
-    """Both MPC nodes open both halves, but there is no salt to try passwords with."""
+    """Open both halves at both MPC nodes; there is no salt to try passwords with."""
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
     alice = env.user()
     key = alice.generate()

@@ -33,7 +33,7 @@ SMART_ACCOUNT: Final = f"/core/evm/v2/erc4337/0x{'11' * 20}/nonce"
 
 
 def requests_without_credentials(env: AttackEnvironment) -> Finding:
-    """Everything that node and gateway can be asked for, without a token and with made-up ones."""
+    """Request everything of node and gateway, without a token and with made-up ones."""
     alice = env.user()
     key = alice.generate()
     tries: list[Callable[[], object]] = [
@@ -71,7 +71,7 @@ def _unsigned(user: User) -> str:
 
 
 def another_users_key(env: AttackEnvironment) -> Finding:
-    """One user has both of another's strings, and its own token."""
+    """Use another user's strings with one's own token."""
     alice, mallory = env.user(), env.user("mallory")
     key = alice.generate()
     mallory.generate()
@@ -95,7 +95,7 @@ def another_users_key(env: AttackEnvironment) -> Finding:
 
 
 def another_users_name(env: AttackEnvironment) -> Finding:
-    """One user generates a key under the name that another gives its own call afterwards."""
+    """Generate a key under the Idempotency-Key that another user uses afterwards."""
     alice, mallory = env.user(), env.user("mallory")
     planted = _generate(mallory, NAME)
     key = _generate(alice, NAME)

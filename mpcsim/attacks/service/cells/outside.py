@@ -35,7 +35,7 @@ SESSIONS_WITHOUT_SHARE: Final = 16
 
 
 def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
-    """How many of them are not refused."""
+    """Return how many attempts are not refused."""
     accepted = 0
     for attempt in tries:
         with suppress(Refusal):
@@ -48,7 +48,7 @@ def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
 
 
 def token_recorded(env: AttackEnvironment) -> Finding:
-    """All that has passed is read, once the tokens in it are old."""
+    """Read a token out of recorded traffic, once it is old, and recover the key with it."""
     proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.sign(key)
@@ -61,7 +61,7 @@ def token_recorded(env: AttackEnvironment) -> Finding:
 
 
 def cut_at_activation(env: AttackEnvironment) -> Finding:
-    """The answer to the activation is lost: what does the user take for its key?"""
+    """Drop the answer to the activation, so that the user does not know its key."""
     proxy, alice = env.intercept_gateway(), env.user()
 
     def cut(call: object) -> None:
@@ -85,7 +85,7 @@ def cut_at_activation(env: AttackEnvironment) -> Finding:
 
 
 def password_recorded(env: AttackEnvironment) -> Finding:
-    """All that has passed between the sites is searched for something to try passwords on."""
+    """Search all recorded traffic for something to try passwords on."""
     proxy, alice = env.intercept_gateway(), env.user()
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
     key = alice.generate()
@@ -112,7 +112,7 @@ def password_recorded(env: AttackEnvironment) -> Finding:
 
 
 def strings_without_token(env: AttackEnvironment) -> Finding:
-    """Both strings are stolen; the thief asks for them to be opened."""
+    """Ask for both stolen strings to be opened, without a token."""
     alice = env.user()
     key = alice.generate()
     signature = env.impersonate("").sign(key, WANTED.hex())
@@ -120,7 +120,7 @@ def strings_without_token(env: AttackEnvironment) -> Finding:
 
 
 def strings_without_pepper(env: AttackEnvironment) -> Finding:
-    """Both strings are stolen; the thief tries passwords on them, and whatever is in them."""
+    """Try passwords on both stolen strings, with every part of them as pepper."""
     key = env.user().generate()
     store = SecretStore.from_text(key["secret_store"])
     known = store.to_text().encode() + bytes(KEY_BYTES)
@@ -137,7 +137,7 @@ def strings_without_pepper(env: AttackEnvironment) -> Finding:
 
 
 def recovery(env: AttackEnvironment) -> Finding:
-    """The thief recovers the key under a password of its own."""
+    """Recover the key under a password of the thief's own."""
     alice = env.user()
     key = alice.generate()
     stolen = env.impersonate(alice.token)
@@ -157,7 +157,7 @@ def recovery(env: AttackEnvironment) -> Finding:
 
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
-    """The client's side of a recovery, not activated, so that the user notices nothing."""
+    """Play the client's side of a recovery without activation, so that the user notices nothing."""
     alice = env.user()
     key = alice.generate()
     thief = env.stolen_credentials(alice.token)
@@ -167,7 +167,7 @@ def silent_recovery(env: AttackEnvironment) -> Finding:
 
 
 def first_key(env: AttackEnvironment) -> Finding:
-    """The user has no key on the curve yet: the thief makes one."""
+    """Generate the user's first key on a curve."""
     alice = env.user()
     stolen = env.impersonate(alice.token)
     planted = stolen.generate(password="mine")
@@ -177,7 +177,7 @@ def first_key(env: AttackEnvironment) -> Finding:
 
 
 def second_key(env: AttackEnvironment) -> Finding:
-    """The user has a key: the thief generates another."""
+    """Generate another key where the user has one."""
     alice = env.user()
     key = alice.generate()
     planted = env.impersonate(alice.token).generate(password="mine")
@@ -189,7 +189,7 @@ def second_key(env: AttackEnvironment) -> Finding:
 
 
 def generation_on_the_side(env: AttackEnvironment) -> Finding:
-    """A generation is begun before the user has a key, and activated when it has one."""
+    """Begin a generation before the user has a key, and activate it when it has one."""
     alice = env.user()
     thief = env.stolen_credentials(alice.token)
     planted = thief.generate_unactivated()
@@ -204,7 +204,7 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 
 
 def open_with_token(env: AttackEnvironment) -> Finding:
-    """With both strings and a token: sign as the user."""
+    """Sign as the user, with both strings and a token."""
     alice = env.user()
     key = alice.generate()
     signature = env.impersonate(alice.token).sign(key, WANTED.hex())
@@ -214,8 +214,8 @@ def open_with_token(env: AttackEnvironment) -> Finding:
 
 
 def store_without_share(env: AttackEnvironment) -> Finding:
-    """With the secret store and a token, but not the encrypted share: begin to sign again and
-    again, and look for what completes a signature in what the MPC node answers."""
+    """Begin to sign with secret store and token, but without the encrypted share, again and again,
+    and search the MPC node's answers for the rest of a signature."""
     alice = env.user()
     key = alice.generate()
     thief, answered = env.stolen_credentials(alice.token), 0
@@ -238,7 +238,7 @@ def store_without_share(env: AttackEnvironment) -> Finding:
 
 
 def password_of_vault(env: AttackEnvironment) -> Finding:
-    """With both strings and a token: open the vault, then try passwords without asking anyone."""
+    """Open the vault with both strings and a token, then try passwords without asking anyone."""
     alice = env.user()
     key = alice.generate()
     opened = env.stolen_credentials(alice.token).open_vault(key)
@@ -247,7 +247,7 @@ def password_of_vault(env: AttackEnvironment) -> Finding:
 
 
 def key_token(env: AttackEnvironment) -> Finding:
-    """A key token is tried wherever an access token would be good for something."""
+    """Try a key token wherever an access token is accepted."""
     alice = env.user()
     key = alice.generate()
     token = alice.ask(f"token?id={key['key_id']}")["token"]
@@ -275,7 +275,7 @@ def key_token(env: AttackEnvironment) -> Finding:
 
 
 def another_users_strings(env: AttackEnvironment) -> Finding:
-    """The strings in the database are replaced by those of the thief's own key."""
+    """Replace the strings in the database by those of the thief's own key."""
     alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     swapped = {**key, **{name: other[name] for name in ("encrypted_share", "secret_store")}}
@@ -289,7 +289,7 @@ def another_users_strings(env: AttackEnvironment) -> Finding:
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
 AS_TOKENS: Final = ("token", "database + token", "store + token")
-"""Rows of whoever has a token, and nothing of the service."""
+"""Rows of attackers that have a token, and nothing of the service."""
 
 ENTRIES = (
     Entry(

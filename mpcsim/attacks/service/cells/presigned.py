@@ -50,7 +50,7 @@ class Collector:
     node: HostileNode
     parts: dict[bytes, Presignature] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
-    """What the other MPC node has said."""
+    """Refusals of the other MPC node."""
 
     @classmethod
     def of(cls, env: AttackEnvironment) -> Collector:
@@ -116,7 +116,7 @@ class Collector:
 def set_up_presignatures(
     env: AttackEnvironment, count: int = 1
 ) -> tuple[User, Strings, Collector, list[str]]:
-    """A user with a key and presignatures, at the corrupt MPC node."""
+    """Return a user with a key and presignatures, at the corrupt MPC node."""
     alice = env.user()
     key = alice.generate("secp256k1")
     collector = Collector.of(env)
@@ -125,7 +125,7 @@ def set_up_presignatures(
 
 
 def forget_used(wallet: Any) -> None:
-    """A REST node that is a new process every time: what it has used it does not remember."""
+    """Make a REST node forget which presignatures it has used, as if restarted every time."""
     opened = wallet._presigner.part
 
     def part(*arguments: Any) -> Presignature:
@@ -144,22 +144,21 @@ def sign(user: User, key: Strings, presignatures: list[str], message: str) -> by
 
 
 def use_twice_after_database_restore(env: AttackEnvironment) -> Finding:
-    """The caller restores its database, and signs something else."""
+    """Make the caller restore its database, and sign something else."""
     alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, message) for message in (HONEST, WANTED.hex())]
     return collector.key_from(key["public_key"], signatures)
 
 
 def use_twice_by_retry(env: AttackEnvironment) -> Finding:
-    """The caller gets no answer in time, and asks for the same once more; both answers are seen by
-    whoever has cut the connection."""
+    """Cut the connection, so that the caller asks once more; the attacker sees both answers."""
     alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, HONEST) for _ in range(2)]
     return collector.key_from(key["public_key"], signatures)
 
 
 def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
-    """Two replicas of the REST node are given the same presignature at once."""
+    """Give two replicas of the REST node the same presignature at once."""
     alice, key, collector, made = set_up_presignatures(env)
     replicas = [env.stolen_credentials(alice.token) for _ in range(2)]
     fields = {name: key[name] for name in StoredShare.model_fields}
@@ -185,8 +184,8 @@ def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
 
 
 def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
-    """The other MPC node comes back from a backup that was made before the presignature was used;
-    and the caller's database, too."""
+    """Restore the other MPC node, and the caller's database, from before the presignature was
+    used."""
     alice, key, collector, made = set_up_presignatures(env)
     node = env.node(env.other)
     backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
@@ -198,7 +197,7 @@ def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
 
 
 def use_under_another_header(env: AttackEnvironment) -> Finding:
-    """A used one is put under what the other MPC node still allows."""
+    """Insert a used presignature under the header of one that the other MPC node still allows."""
     alice, key, collector, made = set_up_presignatures(env, 2)
     used, fresh = map(SealedPresignature.from_text, made)
     signatures = [sign(alice, key, made[:1], HONEST)]

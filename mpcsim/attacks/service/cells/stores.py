@@ -25,7 +25,7 @@ from mpcsim.service.vault import SecretStore, password_key
 
 
 def old_strings(env: AttackEnvironment, store: str) -> Finding:
-    """After a recovery, a store from before it is put back, and the old strings are tried."""
+    """Restore a store from before a recovery, and try the old strings."""
     alice = env.user()
     old = alice.generate()
     copy = env.back_up_store(store)
@@ -47,7 +47,7 @@ def old_strings(env: AttackEnvironment, store: str) -> Finding:
 
 
 def another_key(env: AttackEnvironment, store: str) -> Finding:
-    """A store from before the user had a key is put back, and a key is generated."""
+    """Restore a store from before the user had a key, and generate one."""
     alice = env.user()
     copy = env.back_up_store(store)
     key = alice.generate()
@@ -62,7 +62,7 @@ def another_key(env: AttackEnvironment, store: str) -> Finding:
 
 
 def passwords_in_stores(env: AttackEnvironment) -> Finding:
-    """Everything on the disks, old and new, is searched for something to try passwords on."""
+    """Search all files of all stores, old and new, for something to try passwords on."""
     alice = env.user()
     key = alice.generate()
     alice.public_key(key)
@@ -79,7 +79,8 @@ def passwords_in_stores(env: AttackEnvironment) -> Finding:
 
 
 def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
-    """A token thief's recovery comes to nothing; later the operator's disk is copied."""
+    """Recover with a stolen token without activation; later search a copy of the MPC node's
+    disk."""
     alice = env.user()
     key = alice.generate()
     share = env.stolen_credentials(alice.token).recover_unactivated()
@@ -93,7 +94,7 @@ def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
 
 
 def _shares_in(path: Path, like: KeyShare) -> list[KeyShare]:
-    """Every share of an epoch that a file holds anywhere."""
+    """Return every share of an epoch that a file holds anywhere."""
     data, epoch = path.read_bytes(), like.record.epoch
     encoded = like.to_bytes()
     before = encoded.index(epoch)
