@@ -30,7 +30,7 @@ HASH = bytes(range(32))
 
 @dataclass(frozen=True, repr=False)
 class Scenario:
-    """Who runs which protocol about what."""
+    """Scenario: a protocol, its parties, and their set-ups."""
 
     recipe: str
     """The call that makes this scenario, e.g. ``frost_signing(2, 3, (1, 2))``."""
@@ -39,7 +39,8 @@ class Scenario:
     """The identifiers of those who take part."""
     make: Make
     problem: Callable[[Mapping[int, Any]], str | None]
-    """What is wrong with the results of the given (honest) parties; None if they are right."""
+    """Function that returns what is wrong with the results of the given (honest) parties, or
+    None."""
     wrap: Wrap = lambda party: party
 
     def party(self, i: int, session: int | str = 1) -> Party[Any, Any]:
@@ -166,7 +167,7 @@ def resharing(
     receivers: tuple[int, ...],
     new_threshold: int | None = None,
 ) -> Scenario:
-    """Holders of a real key deal new shares of it, to the same or to other parties."""
+    """Resharing of a real key, to the same or to other parties."""
     held = keys(curve, threshold, holders)
     record = _of(held, dealers[0]).record
 
@@ -209,8 +210,8 @@ def _of(held: Mapping[Any, KeyShare], i: int) -> KeyShare:
 
 
 def shares_problem(found: Mapping[int, KeyShare | None]) -> str | None:
-    """What is wrong with key shares of one key generation or resharing: they must be of one record,
-    lie on its polynomial, and agree in what they share by pairs."""
+    """Return what is wrong with key shares of one key generation or resharing, or None: they must
+    be of one record, lie on its polynomial, and agree in their pairwise secrets."""
     held = {i: share for i, share in found.items() if share is not None}
     if len({share.record.to_bytes() for share in held.values()}) > 1:
         return "the parties hold shares of different keys"
@@ -245,7 +246,8 @@ def _ecdsa_problem(public_key: bytes, found: Mapping[int, Any]) -> str | None:
 
 
 def _presignatures_problem(found: Mapping[int, tuple[Presignature, ...]]) -> str | None:
-    """Of each one, the parts must be of the same nonce and key."""
+    """Return what is wrong with presignatures, or None: the parts of each must have one nonce and
+    key."""
     for parts in zip(*found.values(), strict=True):
         first = parts[0]
         if len({(part.id, part.epoch, part.signers, part.name, part.R) for part in parts}) > 1:
