@@ -115,7 +115,7 @@ def watch() -> None:
     @functools.wraps(make)
     def seen_session(self: SessionKey, *arguments: Any) -> None:
         make(self, *arguments)
-        LEDGER.note_bytes("a session's key", self._add_secret[:32])
+        LEDGER.note_bytes("a session's key", self._secret[:32])
 
     SessionKey.__init__ = seen_session  # type: ignore[method-assign]
 
