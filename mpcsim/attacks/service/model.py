@@ -15,7 +15,7 @@ from node.process.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ServiceAttack:
     """Entry of the matrix: an attack on the service by a holder of corrupt components."""
 
     id: str
@@ -59,7 +59,7 @@ class Entry:
 class Cell:
     """Entry in one build: the service as it is, or a research build."""
 
-    entry: Entry
+    entry: ServiceAttack
     build: Build
     findings: tuple[Finding, ...]
     """Findings: one for each corrupt MPC node, and for each way to sign, where that matters."""
@@ -91,18 +91,18 @@ class Cell:
         return str(self.observed) + ("" if self.entry.refused else ", as documented")
 
 
-def run_cell(entry: Entry, build: Build = PRODUCT) -> Cell:
+def run_cell(entry: ServiceAttack, build: Build = PRODUCT) -> Cell:
     """Run one entry in one build; an exception in it makes an unexpected cell."""
     ways = (True, False) if entry.both_ways else (True,)
     found = (_found(entry, build, party, way) for way in ways for party in _parties(entry))
     return Cell(entry, build, tuple(found))
 
 
-def _parties(entry: Entry) -> tuple[PartyId, ...]:
+def _parties(entry: ServiceAttack) -> tuple[PartyId, ...]:
     return MPC_NODES if entry.each_node else (OPERATOR,)
 
 
-def _found(entry: Entry, build: Build, party: PartyId, early: bool) -> Finding:
+def _found(entry: ServiceAttack, build: Build, party: PartyId, early: bool) -> Finding:
     try:
         settings = Settings(
             waas_api_url=GATEWAY_ADDRESS, early_requests=early, vault_policy=entry.policy

@@ -13,7 +13,7 @@ from mpcsim.attacks.report import check_writable, escape_markdown
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.findings import Finding
-from mpcsim.attacks.service.model import Cell, Entry, run_cell
+from mpcsim.attacks.service.model import Cell, ServiceAttack, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
 from mpcsim.processes import Processes
 
@@ -48,7 +48,7 @@ class Matrix:
         return f"{self.expected_count} of {total} runs are as documented"
 
 
-def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
+def run(entries: Iterable[ServiceAttack] | None = None) -> Iterator[Cell]:
     """Run every entry against the service as it is and, where a check refuses it, without the
     check.
 
@@ -66,8 +66,8 @@ def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
             yield Cell(entry, build, findings)
 
 
-def _runs(entries: Iterable[Entry]) -> list[tuple[Entry, Build]]:
-    found: list[tuple[Entry, Build]] = []
+def _runs(entries: Iterable[ServiceAttack]) -> list[tuple[ServiceAttack, Build]]:
+    found: list[tuple[ServiceAttack, Build]] = []
     for entry in entries:
         found.append((entry, PRODUCT))
         if entry.research is not None:
@@ -96,7 +96,7 @@ def collect(cells: Sequence[Cell]) -> Matrix:
 # ---------------------------------------------------------------------- text
 
 
-def heading(entry: Entry) -> str:
+def heading(entry: ServiceAttack) -> str:
     """Return the heading of an entry's runs."""
     cells = ", ".join(f"{row} {goal.name}" for row, goal in entry.cells)
     lines = [f"{entry.id}: {entry.name}", f"    {cells}"]
@@ -187,7 +187,7 @@ def _run(cell: Cell) -> dict[str, Any]:
 # ---------------------------------------------------------------------- the command
 
 
-def perform(options: argparse.Namespace, entries: Sequence[Entry] | None = None) -> int:
+def perform(options: argparse.Namespace, entries: Sequence[ServiceAttack] | None = None) -> int:
     """Run all entries and print each run; return 0 if every one is as documented.
 
     Raises:

@@ -20,7 +20,7 @@ from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.rogue_service import RogueService
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc.statements import SignedRecord
@@ -206,7 +206,7 @@ K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
 PINNED, UNPINNED, LATE = "gateway", "gateway, not pinned", "gateway, corrupt when made"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user generates a key",
@@ -216,14 +216,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities", "substituted first messages"),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at generate, identities not known",
         cells=((LATE, K), (LATE, W)),
         name="plays both MPC nodes while the user generates a key",
         run=own_nodes_at_generate,
         pinned=False,
     ),
-    Entry(
+    ServiceAttack(
         id="first messages of others at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes with their true identities shown",
@@ -233,7 +233,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.UNSIGNED_MAIL, weakened_builds.ANY_RECORD),
         covers=("substituted first messages",),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at recover",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user recovers",
@@ -243,14 +243,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own at recover, identities not known",
         cells=((LATE, W),),
         name="plays both MPC nodes while the user recovers",
         run=own_nodes_at_recover,
         pinned=False,
     ),
-    Entry(
+    ServiceAttack(
         id="MPC nodes of its own later",
         cells=((UNPINNED, K),),
         name="plays both MPC nodes when the user signs",
@@ -261,7 +261,7 @@ ENTRIES = (
         pinned=False,
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="a wallet of its own later",
         cells=((UNPINNED, W),),
         name="plays both MPC nodes when the user looks at its wallet",
@@ -274,7 +274,7 @@ ENTRIES = (
         pinned=False,
         covers=("substituted identities",),
     ),
-    Entry(
+    ServiceAttack(
         id="another public key",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with another public key wherever the user's is asked for",
@@ -284,7 +284,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records",),
     ),
-    Entry(
+    ServiceAttack(
         id="another chain code",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with another chain code where a child key is asked for",
@@ -294,7 +294,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted chain codes",),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's record",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with the key and record of another user",
@@ -304,7 +304,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records: another user's",),
     ),
-    Entry(
+    ServiceAttack(
         id="an older epoch's record",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with the record from before a recovery",
@@ -313,7 +313,7 @@ ENTRIES = (
         says="no such key",
         covers=("substituted records: an older epoch's",),
     ),
-    Entry(
+    ServiceAttack(
         id="what passes the gateway",
         cells=((LATE, P), ("gateway + mpc node", P)),
         name="searches everything it is sent for something to try passwords on",
@@ -322,19 +322,19 @@ ENTRIES = (
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="issued token and stolen strings",
         cells=(("gateway + database", K),),
         name="signs as the user, with a token of its own issue",
         run=outside.open_with_token,
     ),
-    Entry(
+    ServiceAttack(
         id="the stored public key",
         cells=(("gateway + database", W),),
         name="replaces the public key that the backend has stored",
         run=stored_public_key,
     ),
-    Entry(
+    ServiceAttack(
         id="issued token and the vault",
         cells=(("gateway + database", P),),
         name="opens the vault, and tries passwords on what was in it",

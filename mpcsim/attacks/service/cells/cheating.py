@@ -19,7 +19,7 @@ from mpcsim.attacks.service.attack_environment import CURVE, WAY_S, AttackEnviro
 from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
@@ -394,8 +394,8 @@ def _entry(
     without: Sequence[Part],
     covers: str,
     on_disk: bool = False,
-) -> Entry:
-    return Entry(
+) -> ServiceAttack:
+    return ServiceAttack(
         id=f"guesses at Delta, {name}",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name=does,
@@ -464,7 +464,7 @@ ENTRIES = (
         covers="a replica that missed a suspension",
         on_disk=True,
     ),
-    Entry(
+    ServiceAttack(
         id="guesses at Delta, in sessions at once",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, says that it is done, and has the key's next session begin at once",
@@ -474,7 +474,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.TURNS_ON_ITS_WORD),
         covers=("a turn that is given up on an MPC node's word",),
     ),
-    Entry(
+    ServiceAttack(
         id="guesses at Delta, in answers kept back",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, and keeps its answers back until the key's next session has begun",
@@ -484,7 +484,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.HEARS_TOO_LATE),
         covers=("a turn that is given up on an MPC node's word",),
     ),
-    Entry(
+    ServiceAttack(
         id="a suspension after a recovery",
         cells=(("mpc node", X),),
         name="has a suspension arrive after the user has recovered",
@@ -493,7 +493,7 @@ ENTRIES = (
         says="once recovered it signs",
         covers=("reordered suspensions",),
     ),
-    Entry(
+    ServiceAttack(
         id="suspensions without end",
         cells=(("database + token", X),),
         name="has a key suspended for every session that there was, with notices that open nowhere",
@@ -503,7 +503,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_BOUND),
         covers=("suspensions that fill the registry",),
     ),
-    Entry(
+    ServiceAttack(
         id="a stranger's suspension",
         cells=(("token", X), ("database + token", X)),
         name="suspends the user's key with the token alone",
@@ -513,7 +513,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_TAG, weakened_builds.ANY_NOTICE),
         covers=("a stranger's suspension",),
     ),
-    Entry(
+    ServiceAttack(
         id="a gateway's suspension",
         cells=(("gateway", X), ("gateway, not pinned", X)),
         name="suspends the user's key with a tag of its own",

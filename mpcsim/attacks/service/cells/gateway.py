@@ -19,7 +19,7 @@ from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells import outside
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
@@ -248,14 +248,14 @@ K, P = Goal.K, Goal.P
 PINNED, UNPINNED = "gateway", "gateway, not pinned"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="recovery with an issued token",
         cells=((PINNED, K), (UNPINNED, K)),
         name="recovers the key as the user, with a token of its own issue",
         run=outside.recovery,
         covers=("the client's side of a recovery, activated, by the gateway",),
     ),
-    Entry(
+    ServiceAttack(
         id="silent recovery by the gateway",
         cells=((PINNED, K), (UNPINNED, K)),
         name="a recovery without activation, then signs at an MPC node with its share",
@@ -266,7 +266,7 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery, not activated, by the gateway",),
     ),
-    Entry(
+    ServiceAttack(
         id="a reply key of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="puts its own reply key into a user's request to open the vault",
@@ -277,7 +277,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="a request without a proof",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="leaves out what authenticates the request",
@@ -288,7 +288,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="seal keys of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="hands out seal keys of its own",
@@ -298,7 +298,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_SEAL_KEY),
         covers=("substituted seal keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="seal keys that were replaced",
         cells=((PINNED, P), (UNPINNED, P)),
         name="hands out seal keys that have leaked and been replaced since",
@@ -308,7 +308,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.SEALED_UNSEEN),
         covers=("replaced seal keys",),
     ),
-    Entry(
+    ServiceAttack(
         id="a message of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another message into a user's request to sign",
@@ -318,7 +318,7 @@ ENTRIES = (
         says="no request of whoever holds",
         covers=("substituted messages to sign",),
     ),
-    Entry(
+    ServiceAttack(
         id="a path of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another path into a user's request to sign",
@@ -329,7 +329,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted paths",),
     ),
-    Entry(
+    ServiceAttack(
         id="first messages of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another client's first messages into a user's request to sign",
@@ -340,7 +340,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted first messages",),
     ),
-    Entry(
+    ServiceAttack(
         id="halves sealed by a stranger",
         cells=(("token", P), ("mpc node + token", P), ("gateway + mpc node", P)),
         name="seals halves of its own for the user, and has them opened",

@@ -22,7 +22,7 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.cells.direct_calls import SessionShares, run_generation, run_recovery
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
@@ -326,7 +326,7 @@ BOTH = ("gateway", "gateway, not pinned")
 AT_NODES = tuple((row, X) for row in BOTH)
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="a generation on the side, at the MPC nodes",
         cells=(*((row, W) for row in BOTH), *AT_NODES),
         name="prepares a key before the user has one, and has it voted for afterwards",
@@ -336,7 +336,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         covers=("a generation on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="a recovery on the side, at the MPC nodes",
         cells=AT_NODES,
         name="has one node's vote for a recovery, and uses it after another one",
@@ -346,7 +346,7 @@ ENTRIES = (
         each_node=True,
         covers=("a recovery on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="two recoveries, one at either node",
         cells=AT_NODES,
         name="settles another recovery at each MPC node",
@@ -356,7 +356,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
         covers=("two recoveries from one epoch, each settled at one node",),
     ),
-    Entry(
+    ServiceAttack(
         id="one session for two users",
         cells=AT_NODES,
         name="passes one session off as one user's here and as another's there",
@@ -369,7 +369,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="a vote and an abort",
         cells=AT_NODES,
         name="gets both from one MPC node for one epoch",
@@ -382,7 +382,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="one node's vote, twice",
         cells=AT_NODES,
         name="has a share replaced with one MPC node's vote in both places",
@@ -393,7 +393,7 @@ ENTRIES = (
         each_node=True,
         covers=("substituted records: signed by one node only",),
     ),
-    Entry(
+    ServiceAttack(
         id="another epoch's abort",
         cells=AT_NODES,
         name="has a share with a vote dropped by an abort of something else",
@@ -404,7 +404,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="an epoch of nobody's",
         cells=(("token", X),),
         name="asks to put an epoch in force that nobody has made",
@@ -413,7 +413,7 @@ ENTRIES = (
         says="keeps no abort of it",
         research=lambda: ResearchBuild(ABORTS_UNSEEN),
     ),
-    Entry(
+    ServiceAttack(
         id="an abort of what is yet to be made",
         cells=(*AT_NODES, ("mpc node", X)),
         name="has an MPC node abort an epoch, with the other's vote for something else",

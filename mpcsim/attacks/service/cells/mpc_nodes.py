@@ -32,7 +32,7 @@ from mpcsim.attacks.service.cells.direct_calls import (
 from mpcsim.attacks.service.cells.outside import count_accepted
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call, RecordedRequest
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import SystemRng
@@ -407,7 +407,7 @@ NODE, WITH_DATABASE = "mpc node", "mpc node + database"
 WITH_WHOLE = "mpc node + database, signer"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="the whole vault, with policy signer",
         cells=((WITH_WHOLE, K),),
         name="opens the stolen strings alone, and puts two shares together",
@@ -415,7 +415,7 @@ ENTRIES = (
         policy="signer",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="the password, with policy signer",
         cells=((WITH_WHOLE, P),),
         name="opens the stolen strings alone, and tries passwords",
@@ -423,7 +423,7 @@ ENTRIES = (
         policy="signer",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="a key that only the other MPC node has suspended",
         cells=(("gateway", X),),
         name="forgets a suspension that one MPC node knows of, and has the other open the vault",
@@ -435,7 +435,7 @@ ENTRIES = (
         each_node=True,
         both_ways=True,
     ),
-    Entry(
+    ServiceAttack(
         id="another child key",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="signs with another key than that at the path",
@@ -446,7 +446,7 @@ ENTRIES = (
         both_ways=True,
         covers=("substituted paths",),
     ),
-    Entry(
+    ServiceAttack(
         id="the client's side of a recovery",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="plays the client in a recovery, with what the gateway has shown it",
@@ -457,7 +457,7 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery by an MPC node",),
     ),
-    Entry(
+    ServiceAttack(
         id="replays everywhere",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="replays what it has been shown at every other recipient and verb",
@@ -468,7 +468,7 @@ ENTRIES = (
         each_node=True,
         covers=("token replay at every other recipient and verb",),
     ),
-    Entry(
+    ServiceAttack(
         id="a vote for a key of its own",
         cells=((NODE, W), (WITH_DATABASE, W)),
         name="votes for a record with another public key than was made",
@@ -478,7 +478,7 @@ ENTRIES = (
         each_node=True,
         covers=("substituted records: signed by one node only",),
     ),
-    Entry(
+    ServiceAttack(
         id="a stranger's word",
         cells=((NODE, X), (WITH_DATABASE, X)),
         name="says once, as the gateway starts, that it is somebody else",
@@ -489,7 +489,7 @@ ENTRIES = (
         each_node=True,
         covers=("an MPC node that says once that it is another",),
     ),
-    Entry(
+    ServiceAttack(
         id="holdings that cannot be",
         cells=((NODE, X),),
         name="says at the gateway's start what cannot be",
@@ -499,7 +499,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.TRUSTING_START),
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="a vote after the abort",
         cells=((NODE, X), (WITH_DATABASE, X)),
         name=(
@@ -512,7 +512,7 @@ ENTRIES = (
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
-    Entry(
+    ServiceAttack(
         id="half of the vault",
         cells=((NODE, P), (WITH_DATABASE, P), ("mpc node + token", P)),
         name="tries passwords on its half",
@@ -522,7 +522,7 @@ ENTRIES = (
         each_node=True,
         covers=("a database thief with one seal key", "guessing passwords from each position"),
     ),
-    Entry(
+    ServiceAttack(
         id="the other half of the vault",
         cells=((WITH_DATABASE, K),),
         name="opens its half of the stolen strings, and has the other opened",
@@ -533,7 +533,7 @@ ENTRIES = (
         each_node=True,
         covers=("a database thief with one seal key",),
     ),
-    Entry(
+    ServiceAttack(
         id="the other half, with a forwarded token",
         cells=((WITH_DATABASE, K), (WITH_DATABASE, P)),
         name="the same, then tries passwords on it",
@@ -544,7 +544,7 @@ ENTRIES = (
         each_node=True,
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="a share that is not retired",
         cells=((WITH_DATABASE, K),),
         name="keeps its old share, and has the other half of the old strings opened",
@@ -555,7 +555,7 @@ ENTRIES = (
         each_node=True,
         covers=("an MPC node that never retires",),
     ),
-    Entry(
+    ServiceAttack(
         id="inside the user's recovery",
         cells=(("mpc node + token", K), ("token", K)),
         name="speaks for the client in a recovery that the user has begun",
@@ -565,7 +565,7 @@ ENTRIES = (
         says="no such session",
         each_node=True,
     ),
-    Entry(
+    ServiceAttack(
         id="recovery with a token",
         cells=(("mpc node + token", K), ("gateway + mpc node", K)),
         name="client's and MPC node's side of a recovery, which is never activated",
@@ -573,13 +573,13 @@ ENTRIES = (
         each_node=True,
         covers=("the client's side of a recovery, not activated, with an MPC node",),
     ),
-    Entry(
+    ServiceAttack(
         id="two of three",
         cells=(("mpc nodes", K), ("mpc nodes", W)),
         name="put their shares together",
         run=two_of_three,
     ),
-    Entry(
+    ServiceAttack(
         id="both halves",
         cells=(("mpc nodes", P),),
         name="open every half they are sent",

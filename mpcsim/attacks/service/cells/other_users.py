@@ -22,7 +22,7 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells.outside import count_accepted
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc import wire
 
@@ -124,7 +124,7 @@ K, W, P, D = Goal.K, Goal.W, Goal.P, Goal.D
 OTHERS: Final = "token, others"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="requests without credentials",
         cells=(("stranger", K), ("stranger", W), ("stranger", P), ("stranger", D)),
         name="asks node and gateway for everything, without a credential and with made-up ones",
@@ -133,7 +133,7 @@ ENTRIES = (
         says="without a credential",
         research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's key",
         cells=((OTHERS, K), (OTHERS, P)),
         name="asks with its own token for what another user's strings are good for",
@@ -141,7 +141,7 @@ ENTRIES = (
         check="a key is its user's alone",
         says="no such key",
     ),
-    Entry(
+    ServiceAttack(
         id="another user's name of a call",
         cells=((OTHERS, W), (OTHERS, D)),
         name="uses an Idempotency-Key before the user does",

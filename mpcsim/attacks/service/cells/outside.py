@@ -21,7 +21,7 @@ from mpcsim.attacks.service.attack_environment import (
 )
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.channel import unseal
@@ -292,7 +292,7 @@ AS_TOKENS: Final = ("token", "database + token", "store + token")
 """Rows of attackers that have a token, and nothing of the service."""
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="recorded token",
         cells=(("network", K),),
         name="records everything, and recovers the key with a token it finds there two hours later",
@@ -301,7 +301,7 @@ ENTRIES = (
         says="JWT_EXPIRED",
         research=lambda: ResearchBuild(weakened_builds.EVERLASTING_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="lost activation",
         cells=(("network", W),),
         name="cuts the connection at the worst moment of a key generation",
@@ -309,7 +309,7 @@ ENTRIES = (
         check="a key is in force only with both MPC nodes' votes",
         says="the key that both MPC nodes hold",
     ),
-    Entry(
+    ServiceAttack(
         id="recorded password",
         cells=(("network", P), ("gateway", P), ("gateway, not pinned", P)),
         name="searches everything that passes between the sites for something to try passwords on",
@@ -318,7 +318,7 @@ ENTRIES = (
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="strings without a token",
         cells=(("database", K),),
         name="asks for the stolen strings to be opened",
@@ -327,7 +327,7 @@ ENTRIES = (
         says="JWT_MISSING",
         research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
-    Entry(
+    ServiceAttack(
         id="strings without the pepper",
         cells=(("database", P),),
         name="tries passwords on the strings",
@@ -337,14 +337,14 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.NO_PEPPER),
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="recovery by a token thief",
         cells=(("token", K), ("database + token", K), ("store + token", K)),
         name="recovers the key under a password of its own",
         run=recovery,
         covers=("the client's side of a recovery, activated, by a token thief",),
     ),
-    Entry(
+    ServiceAttack(
         id="silent recovery by a token thief",
         cells=(("token", K),),
         name="plays the client's side of a recovery and signs with its share, without activation",
@@ -354,13 +354,13 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
         covers=("the client's side of a recovery, not activated, by a token thief",),
     ),
-    Entry(
+    ServiceAttack(
         id="first key",
         cells=tuple((row, W) for row in weakened_builds.WITH_TOKENS),
         name="generates the user's first key",
         run=first_key,
     ),
-    Entry(
+    ServiceAttack(
         id="second key",
         cells=tuple((row, W) for row in (*AS_TOKENS, "mpc node + token")),
         name="generates a key where there is one",
@@ -368,7 +368,7 @@ ENTRIES = (
         check="one key for a user and curve",
         says="key already exists",
     ),
-    Entry(
+    ServiceAttack(
         id="generation on the side",
         cells=tuple((row, W) for row in AS_TOKENS),
         name="begins a generation before the user does, and activates it afterwards",
@@ -377,7 +377,7 @@ ENTRIES = (
         says="no such session",
         covers=("a generation on the side that tries to replace a key in force",),
     ),
-    Entry(
+    ServiceAttack(
         id="a key token",
         cells=(("token", K),),
         name=(
@@ -389,7 +389,7 @@ ENTRIES = (
         research=lambda: ResearchBuild(weakened_builds.KEY_TOKENS_ARE_ACCESS),
         covers=("key tokens at every other recipient and verb",),
     ),
-    Entry(
+    ServiceAttack(
         id="another user's strings",
         cells=tuple(
             (row, W) for row in ("database", "mpc node + database", "mpc node + database, signer")
@@ -399,13 +399,13 @@ ENTRIES = (
         check="a key is its user's alone",
         says="no such key",
     ),
-    Entry(
+    ServiceAttack(
         id="signing as the user",
         cells=(("database + token", K),),
         name="signs with the stolen strings",
         run=open_with_token,
     ),
-    Entry(
+    ServiceAttack(
         id="sessions of whoever cannot open the share",
         cells=(("store + token", K),),
         name="begins to sign its own message, without the share, and reads what comes back",
@@ -414,7 +414,7 @@ ENTRIES = (
         says="sealed with what only the two shares give",
         covers=("callers who open sessions without being able to open the vault",),
     ),
-    Entry(
+    ServiceAttack(
         id="password of an opened vault",
         cells=(("database + token", P), ("store + token", P)),
         name="opens the vault, and tries passwords on what was in it",

@@ -25,7 +25,7 @@ from mpcsim.attacks.service.attack_environment import (
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import HostileNode
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, ROLES
@@ -208,7 +208,7 @@ def use_under_another_header(env: AttackEnvironment) -> Finding:
 
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="a presignature used twice",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and gives the caller a database in which a presignature is unused",
@@ -219,7 +219,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a restored database",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, by a retry",
         cells=(("mpc node", K),),
         name="consumes nothing, and keeps the caller's answer back until it asks once more",
@@ -230,7 +230,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a retry after a time-out",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, at once",
         cells=(("mpc node", K),),
         name="consumes nothing, while two replicas of the caller's node sign at once",
@@ -241,7 +241,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: a race of two replicas",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature used twice, after a restore",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and has the other MPC node, and the database, restored",
@@ -252,7 +252,7 @@ ENTRIES = (
         each_node=True,
         covers=("a presignature used twice: an MPC node restored from a backup",),
     ),
-    Entry(
+    ServiceAttack(
         id="a presignature under another one's header",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and puts a used presignature under an unused one's header",

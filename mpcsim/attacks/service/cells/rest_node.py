@@ -12,7 +12,7 @@ from mpcsim.attacks.service.attack_environment import (
     check_forgery,
 )
 from mpcsim.attacks.service.findings import Finding, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import OPERATOR
 from node.models import StoredShare
@@ -78,19 +78,19 @@ def password(env: AttackEnvironment) -> Finding:
 NODE = "node"
 
 ENTRIES = (
-    Entry(
+    ServiceAttack(
         id="another message",
         cells=((NODE, Goal.K),),
         name="signs once more with what a call brought",
         run=another_message,
     ),
-    Entry(
+    ServiceAttack(
         id="another key",
         cells=((NODE, Goal.W),),
         name="says that a key of its own is the user's",
         run=another_key,
     ),
-    Entry(
+    ServiceAttack(
         id="password in the call",
         cells=((NODE, Goal.P),),
         name="reads the password",

@@ -15,7 +15,7 @@ from mpcsim.attacks.service.attack_environment import (
 )
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
@@ -107,8 +107,8 @@ def _shares_in(path: Path, like: KeyShare) -> list[KeyShare]:
     return found
 
 
-def _rolled_back(store: str) -> Entry:
-    return Entry(
+def _rolled_back(store: str) -> ServiceAttack:
+    return ServiceAttack(
         id=f"the {store}'s store from before a recovery",
         cells=(("rolled back", Goal.K),),
         name="the retired strings are tried",
@@ -120,8 +120,8 @@ def _rolled_back(store: str) -> Entry:
     )
 
 
-def _second_key(store: str) -> Entry:
-    return Entry(
+def _second_key(store: str) -> ServiceAttack:
+    return ServiceAttack(
         id=f"the {store}'s store from before the key",
         cells=(("rolled back", Goal.W),),
         name="a key is generated where there was one",
@@ -138,7 +138,7 @@ STORES = (REGISTRY, *(ROLES[party] for party in MPC_NODES))
 ENTRIES = (
     *map(_rolled_back, STORES),
     *map(_second_key, STORES),
-    Entry(
+    ServiceAttack(
         id="passwords in stores",
         cells=(("rolled back", Goal.P),),
         name="every file is searched for something to try passwords on",
@@ -148,7 +148,7 @@ ENTRIES = (
         on_disk=True,
         covers=("guessing passwords from each position",),
     ),
-    Entry(
+    ServiceAttack(
         id="a dropped share on the disk",
         cells=(("token", Goal.K), ("rolled back", Goal.K)),
         name="a silent recovery by a token thief, and later a copy of the MPC node's disk",
