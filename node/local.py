@@ -59,14 +59,14 @@ from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Limits
 from mpcsim.sim.call_times import CallTimes
+from mpcsim.sim.network.service_paths import DeliveredMessage
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.network.ways import Carried
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.replay import MessageGraph, calls
-from mpcsim.sim.replay.calls import RUNS, Run
+from mpcsim.sim.replay.calls import RUNS, RecordedCall
 from mpcsim.sim.rich_display import counted
 from mpcsim.sim.run.faults import Fault
-from mpcsim.sim.run.realtime.clock import Deadlock, TimeStandsStill, VirtualLoop
+from mpcsim.sim.run.realtime.clock import Deadlock, VirtualLoop, VirtualTimeStuck
 from mpcsim.sim.scenario import Scenario
 from mpcsim.sim.simulated_network import begin_session
 from mpcsim.sim.traces.records import Scope
@@ -333,7 +333,7 @@ class LocalService:
         Raises:
             UsageError: bad number or pause, every call failed, or as for ``run``.
         """
-        if not whole(n, 1):
+        if not is_whole_number(n, 1):
             raise UsageError(f"repeat n is {n}: not a whole number from 1 on")
         if not 0 <= pause_ms < math.inf:
             raise UsageError(f"repeat pause_ms is {pause_ms}: below 0, or not finite")
@@ -381,12 +381,12 @@ class LocalService:
             UsageError: bad number of runs; the service's clock is real, or its computing takes
                 time, or it streams; the call fails; no graph fits all runs.
         """
-        return calls.graph(name, self.runs(call, runs), self._timeouts_s)
+        return calls.build_graph(name, self.runs(call, runs), self._timeouts_s)
 
-    def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[Run]:
+    def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[RecordedCall]:
         """What a call sends, and when, in ``runs`` runs after a first that does not count: see
         ``record``."""
-        if not whole(runs, 1):
+        if not is_whole_number(runs, 1):
             raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
             raise UsageError(
@@ -396,8 +396,8 @@ class LocalService:
         before, listener = (gateway.model, gateway.faults, gateway.seed), gateway.listener
         if gateway.streams:
             raise UsageError("record: a service that streams is run, not replayed")
-        made: list[Run] = []
-        carried: list[Carried] = []
+        made: list[RecordedCall] = []
+        carried: list[DeliveredMessage] = []
         try:
             self.change()
             self._succeed(call)
@@ -405,13 +405,13 @@ class LocalService:
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
                 self.run(self.gateway.gateway.attestations.exchange_now())
-                self.change(calls.network(run), seed=run)
+                self.change(calls.recording_network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
                 self._succeed(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
-                made.append(Run(ended, tuple(carried)))
+                made.append(RecordedCall(ended, tuple(carried)))
         finally:
             gateway.listener = listener
             self.change(*before)
@@ -631,7 +631,7 @@ class _VirtualThread(_Thread):
         task = self.loop.create_task(work)
         try:
             return self.loop.run_until_complete(task)
-        except (Deadlock, TimeStandsStill):
+        except (Deadlock, VirtualTimeStuck):
             task.cancel()
             with suppress(asyncio.CancelledError):
                 self.loop.run_until_complete(task)

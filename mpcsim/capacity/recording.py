@@ -25,7 +25,7 @@ from mpcsim.ids import ROLES
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay import calls
-from mpcsim.sim.replay.calls import AT_ONCE, Run
+from mpcsim.sim.replay.calls import AT_ONCE, RecordedCall
 from node.local import LocalService
 from node.process.settings import Settings
 
@@ -51,7 +51,7 @@ def recorded(name: str) -> Operation:
     with LocalService(settings=settings, cost=_CHEAP, secrets_seed=secrets) as service:
         heard = _Heard(service, _call(service, name))
         runs = service.runs(heard.call, RUNS)
-        graph = calls.graph(name, runs)
+        graph = calls.build_graph(name, runs)
         # The first call does not count.
         turns = _turns(name, runs, heard.moments[1:], heard.began_ms[1:])
         return Operation(name, graph, heard.asked, heard.answered, turns)
@@ -156,7 +156,7 @@ def _nodes(place: Hashable) -> Iterable[str]:
 
 def _turns(
     name: str,
-    runs: Sequence[Run],
+    runs: Sequence[RecordedCall],
     moments: Sequence[Sequence[_Moment]],
     began_ms: Sequence[float],
 ) -> tuple[Turn, ...]:
@@ -168,7 +168,7 @@ def _turns(
     first = [(each.turn, each.taken) for each in moments[0]]
     if any([(each.turn, each.taken) for each in heard] != first for heard in moments):
         raise UsageError(f"{name}: it does not take the same turns every time")
-    arrived = [calls.arrivals(name, run) for run in runs]
+    arrived = [calls.arrival_times(name, run) for run in runs]
     by: list[str] = []
     refused: list[str] = []
     for nth, (turn, taken) in enumerate(first):

@@ -64,8 +64,8 @@ ROOMS = {
 }
 """The first whose paths a file's path begins with is its room."""
 
-COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/course.py",
-            "mpcsim/sim/replay/kernels/fitted_course.py", "mpcsim/capacity/kernel/",
+COMPILED = ("mpcsim/sim/network/tcp/", "mpcsim/sim/replay/kernels/replay_loop.py",
+            "mpcsim/sim/replay/kernels/fitted_loop.py", "mpcsim/capacity/kernel/",
             "mpcsim/capacity/simulation/stepping.py")  # fmt: skip
 """Compiled by numba: a mutant costs a minute of compiling, or hours when it is interpreted."""
 

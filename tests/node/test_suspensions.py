@@ -25,7 +25,7 @@ from node.checks import SealedShare
 from node.errors import ApiError, Unauthorized, Unreachable
 from node.models import KeyShareRecord
 from node.process.timing import Timing
-from tests.helpers.adversary import on as on_kind
+from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Clock, delivered
 from tests.node.wallets import House, Pass, answering, failing, on, playing, stored_share
 
@@ -70,7 +70,7 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         original(condition, reason, *rest, **options)
 
     monkeypatch.setattr(ot_extension, "check", watched)
-    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, on_kind("Offer", guess)))
+    monkeypatch.setattr(signing, "ecdsa", playing(ecdsa, OPERATOR, alter_kind("Offer", guess)))
     return failures
 
 

@@ -23,7 +23,7 @@ from mpcsim.service.web.transport import Reply
 from node import errors
 from node.models import KeyShareRecord
 from node.process.timing import Timing
-from tests.helpers.adversary import on as on_kind
+from tests.helpers.adversary import alter_kind
 from tests.node import wallets
 from tests.node.wallets import House, Pass, failing, on, settled
 
@@ -450,7 +450,9 @@ def spoilt(message: Any) -> Any:
 async def test_a_cheat_that_must_not_be_tried_again(monkeypatch, house):
     record = await house.generate("secp256k1")
     with monkeypatch.context() as patch:
-        patch.setattr(signing, "ecdsa", wallets.playing(ecdsa, OPERATOR, on_kind("Offer", spoilt)))
+        patch.setattr(
+            signing, "ecdsa", wallets.playing(ecdsa, OPERATOR, alter_kind("Offer", spoilt))
+        )
         said = await failing(errors.ApiError, house.sign(record))
     assert said == (
         "MPC session aborted in round 3 (respond): OT-extension correlation check fails; "

@@ -29,7 +29,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 DEALERS = (CHEATER, THIRD)
 """Dealers of a recovery: party 1 has lost its share, party 2 cheats."""
@@ -93,7 +93,7 @@ def split_view(build: Build) -> Finding:
     """Deal to party 1 and not to party 3, so that one drops its old share and the other gets no
     new."""
     shares = keys("ed25519")
-    silent = on("Deal", lambda message: None, to={THIRD})
+    silent = alter_kind("Deal", lambda message: None, to={THIRD})
     # Party 1 deals, too: the honest parties have the old threshold between them.
     dealers = (HONEST, CHEATER, THIRD)
     members = {i: resharing_party(build, shares, i, dealers) for i in (HONEST, THIRD)}
@@ -122,7 +122,7 @@ def last_confirmation(build: Build) -> Finding:
     shares = keys("ed25519")
     members = {i: resharing_party(build, shares, i) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
-    silent = on("Confirm", lambda message: None, to={THIRD})
+    silent = alter_kind("Confirm", lambda message: None, to={THIRD})
     cheater = Adversary(cheating_party(RESHARE, setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
     local.start()
@@ -144,7 +144,7 @@ def last_confirmation(build: Build) -> Finding:
 def bad_helper(build: Build) -> Finding:
     """Deal a wrong share to the party that lost its own."""
     shares, one = keys("ed25519"), ED25519.scalar(1)
-    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     members = {i: resharing_party(build, shares, i) for i in (HONEST, THIRD)}
     run_to_end(members[HONEST], Adversary(cheating_party(RESHARE, setup), bad), members[THIRD])

@@ -44,10 +44,12 @@ def break_(w: Calls, n: Records, s: Service, c: int, now: float) -> None:
         if k == NONE:
             continue
         there, back = n.connections[k].half[0], n.connections[k].half[1]
-        quiet = there.given == there.delivered and back.given == back.delivered
-        if (
-            quiet or n.links[n.heads[k].link].http2
-        ):  # else it is free when what is under way is there
+        quiet = (
+            there.messages_queued == there.messages_delivered
+            and back.messages_queued == back.messages_delivered
+        )
+        # Otherwise the connection becomes free when what is under way has arrived.
+        if quiet or n.links[n.heads[k].link].http2:
             messages.release(w, n, s, c, exchange, now)
     ending.forget(w, s, c, now)
 

@@ -163,7 +163,7 @@ def _serve_shared(w: Calls, n: Records, s: Service, line: Record, k: int, now: f
     _skip(w, s, line, now)
     while line.head != NONE:
         half = n.connections[k].half[n.transfers[line.head].side ^ n.heads[k].flip]
-        if half.given - half.delivered + more >= MESSAGES:
+        if half.messages_queued - half.messages_delivered + more >= MESSAGES:
             return
         _give(w, _pop(w, line))
         more += 1
@@ -203,7 +203,7 @@ def free_transfer(w: Calls, number: int) -> None:
 @compiled
 def arrive(w: Calls, n: Records, s: Service, k: int, now: float) -> None:
     """A transfer is at the other end of its connection, or TCP has given that up."""
-    number = n.connections[k].told_number
+    number = n.connections[k].arrival_number
     c, m = w.flights[number].call, w.flights[number].message
     free_transfer(w, number)
     message = w.messages[m]
@@ -212,10 +212,10 @@ def arrive(w: Calls, n: Records, s: Service, k: int, now: float) -> None:
     if n.links[head.link].http2:
         line = w.lines[head.link * len(s.processes) + head.session]
         _serve_shared(w, n, s, line, k, now)
-    ended = message.answers and not n.connections[k].told_failed  # else when its call breaks
+    ended = message.answers and not n.connections[k].arrival_failed  # else when its call breaks
     if (ended or broken) and w.carrier[c, message.exchange] != NONE:
         release(w, n, s, c, message.exchange, now)
-    if n.connections[k].told_failed:
+    if n.connections[k].arrival_failed:
         if not broken:
             report(w, c, message.target, now)
         w.calls[c].open -= 1

@@ -15,9 +15,9 @@ from typing import Any, Final, TypeVar
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.incidents import EVENTS, Event
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network import spellings
+from mpcsim.sim.network import network_specification
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.topology import Network
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ ASKED: Final = (
     *("deadline_ms", "curve", "sensitivity", "cheapest"),
 )
 """What else is in the file of a plan."""
-KEYS: Final = (*PARTS, *LIMITS, NETWORK, *spellings.KEYS, WORKLOAD, *ASKED)
+KEYS: Final = (*PARTS, *LIMITS, NETWORK, *network_specification.KEYS, WORKLOAD, *ASKED)
 
 ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {
     "steady": Steady,
@@ -68,7 +68,7 @@ def located(
     try:
         for name in table:
             if name not in KEYS:
-                raise UsageError(f"{inside('', name)}: {unknown('entry', name, KEYS)}")
+                raise UsageError(f"{key_path('', name)}: {unknown('entry', name, KEYS)}")
         return make(table, folder)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
@@ -100,11 +100,11 @@ def deployment_table(model: object) -> dict[str, Any]:
 
 
 def _network(table: Mapping[str, Any], folder: Path) -> Network:
-    spelt = {name: value for name, value in table.items() if name in spellings.KEYS}
+    spelt = {name: value for name, value in table.items() if name in network_specification.KEYS}
     if NETWORK not in table:
-        return spellings.network(spelt) if spelt else Network.star()
+        return network_specification.parse_network(spelt) if spelt else Network.star()
     for name in spelt:
-        raise UsageError(f"{inside('', name)}: the network is there already, in a file")
+        raise UsageError(f"{key_path('', name)}: the network is there already, in a file")
     if not isinstance(name := table[NETWORK], str):
         raise UsageError(f"{NETWORK}: {name!r} is not the name of a file")
     try:
@@ -141,7 +141,7 @@ def workload_table(of: object) -> dict[str, Any]:
 
 
 def _arrivals(value: Any, at: str, folder: Path) -> Arrivals:
-    name, own = tables.kind(value, "kind", at, ARRIVALS)
+    name, own = tables.split_kind(value, "kind", at, ARRIVALS)
     make: Callable[..., Arrivals] = ARRIVALS[name]
     if make is Times and "file" in own:
         make = _times_of(folder)
@@ -160,16 +160,16 @@ def _times_of(folder: Path) -> Callable[..., Times]:
 
 def _events(value: Any, at: str) -> tuple[Event, ...]:
     def event(each: Any, at: str) -> Event:
-        name, own = tables.kind(each, "event", at, EVENTS)
+        name, own = tables.split_kind(each, "event", at, EVENTS)
         make: Callable[..., Event] = EVENTS[name]
         return tables.decode(make, own, at, {})
 
-    return tables.each(value, at, event)
+    return tables.decode_list(value, at, event)
 
 
 def _shares(value: Any, at: str) -> dict[str, float]:
     return {
-        name: number(each, inside(at, name)) for name, each in tables.entries(value, at).items()
+        name: number(each, key_path(at, name)) for name, each in tables.as_table(value, at).items()
     }
 
 

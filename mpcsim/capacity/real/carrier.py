@@ -23,7 +23,7 @@ from mpcsim.errors import UsageError
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.live import LiveTraffic
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 
 ROLE_OF: Final = {end: role for role, end in END_OF.items()}
 LATENCY, TASK = 2000, 3000
@@ -67,7 +67,7 @@ class LoadedCarrier(Direct):
         self._drive = drive
         self._machines = machines
         self._charged = charged
-        self._traffic: LiveTraffic | None = None
+        self._traffic: RealtimeTraffic | None = None
         self._waiting: dict[int, Callable[[bool], None]] = {}
         self._pairs = count()
         self._over = False
@@ -84,11 +84,11 @@ class LoadedCarrier(Direct):
     # ------------------------------------------------------------------ the network
 
     @property
-    def traffic(self) -> LiveTraffic:
+    def traffic(self) -> RealtimeTraffic:
         """What is under way; it begins when something is sent first."""
         if self._traffic is None:
             traffic = Traffic(self._model, MAX_CONNECTIONS)  # as services have it
-            self._traffic = LiveTraffic(traffic, self.clock.now_ms, self._told)
+            self._traffic = RealtimeTraffic(traffic, self.clock.now_ms, self._told)
         return self._traffic
 
     def link(self, source: End, target: End) -> tuple[int, int, float]:
@@ -159,7 +159,7 @@ class LoadedCarrier(Direct):
     def _told(self, arrival: Arrival) -> None:
         self.clock.at(arrival.at_ms)
         if arrival.whole:
-            self.traffic.finish(arrival.number)
+            self.traffic.take_transfer(arrival.number)
             self._waiting.pop(arrival.number)(arrival.failed)
 
     # ------------------------------------------------------------------ processes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
 from mpcsim.capacity.simulation.driving import Drive
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +65,9 @@ class Counts:
     """Sums over these, by ``PARTS``: operations x parts."""
     outcomes: NDArray[np.int64]
     """Calls that came, by how their last attempt ended (``OUTCOMES``): operations x outcomes."""
-    latency: list[Sketch]
+    latency: list[QuantileSketch]
     """Times of the calls that came and succeeded, by operation."""
-    under_way: list[Sketch]
+    under_way: list[QuantileSketch]
     """Times so far of the calls that came and were not over when the run ended, by operation."""
 
     @classmethod
@@ -80,8 +80,8 @@ class Counts:
             np.zeros(operations, np.int64),
             np.zeros((operations, len(PARTS))),
             np.zeros(by_outcome, np.int64),
-            [Sketch() for _ in range(operations)],
-            [Sketch() for _ in range(operations)],
+            [QuantileSketch() for _ in range(operations)],
+            [QuantileSketch() for _ in range(operations)],
         )
 
     @property

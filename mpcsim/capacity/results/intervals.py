@@ -19,7 +19,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 CONFIDENCE: Final = 0.95
 SMALLEST: Final = (2, 3, 6)
@@ -71,7 +71,7 @@ def forgets_s(per_s: float, most_per_s: float) -> float:
 
 
 def interval(
-    windows: Sequence[Sketch], share: float, *, length_s: float, memory_s: float
+    windows: Sequence[QuantileSketch], share: float, *, length_s: float, memory_s: float
 ) -> Interval:
     """Return the interval of a percentile.
 
@@ -81,7 +81,7 @@ def interval(
         length_s: of all windows.
         memory_s: how long what happens depends on what happened before (``forgets_s``).
     """
-    whole = Sketch()
+    whole = QuantileSketch()
     for window in windows:
         whole.merge(window)
     tail = min(share, 1 - share)
@@ -96,7 +96,7 @@ def interval(
         return _none("the run is too short", needs_s)
     at = whole.quantile(share)
     counts = np.array([window.count for window in windows], float)
-    beyond = counts - [window.rank(at) * window.count if window.count else 0 for window in windows]
+    beyond = counts - [window.cdf(at) * window.count if window.count else 0 for window in windows]
     error = _error(counts, beyond) / whole.count
     if error > WIDEST * tail:
         return _none("the run is too short", length_s * (error / (WIDEST * tail)) ** 2)

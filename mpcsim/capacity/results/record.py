@@ -31,7 +31,7 @@ from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driving import Kept
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.statistics.sketch import ERROR, Sketch
+from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _rounded(seconds: float) -> str:
     return f"{minutes} minutes" if minutes <= 90 else f"{math.ceil(minutes / 60):,} hours"
 
 
-def _longest(over: Sketch, under_way: int, share: float) -> float:
+def _longest(over: QuantileSketch, under_way: int, share: float) -> float:
     """Return the percentile if the calls that are under way took for ever."""
     rank = share * (over.count + under_way - 1)
     if not rank <= over.count - 1:
@@ -196,13 +196,13 @@ class RunRecord:
 
     def _sketch(
         self, windows: range, operation: str | None, *, under_way: bool | None = False
-    ) -> Sketch:
+    ) -> QuantileSketch:
         """Return the times of calls that came in some windows.
 
         Args:
             under_way: those that are over (False), those so far of the others, or all (None).
         """
-        merged = Sketch()
+        merged = QuantileSketch()
         for k in windows:
             counts = self.collector.windows[k]
             for number in self._chosen(operation):
@@ -278,7 +278,7 @@ class RunRecord:
         windows = self.windows()
         sketches = [self._sketch(range(k, k + 1), None, under_way=None) for k in windows]
         counts = np.array([sketch.count for sketch in sketches], float)
-        slower = [each.count * (1 - each.rank(ms)) if each.count else 0.0 for each in sketches]
+        slower = [each.count * (1 - each.cdf(ms)) if each.count else 0.0 for each in sketches]
         share = 1 - percent / 100
         return self._compare(counts, np.array(slower), share, error, self.memory_s())
 
@@ -356,7 +356,7 @@ class RunRecord:
         """Return the rate of calls that came then and succeeded within a time."""
         windows, (begin, end) = self.windows(between_s), self.bounds_s(between_s)
         sketch = self._sketch(windows, None)
-        in_time = sketch.count * sketch.rank(deadline_ms) if sketch.count else 0.0
+        in_time = sketch.count * sketch.cdf(deadline_ms) if sketch.count else 0.0
         return in_time / (end - begin)
 
     def made_of(self, slowest: float = 1.0, operation: str | None = None) -> dict[str, float]:

@@ -269,7 +269,7 @@ class Drive:
         self.calls = self.calls._replace(flights=flights)
         more = len(flights) - have
         self.state["spare_transfers"] += more
-        transfers = np.concatenate([self.network.transfers, traffic.idle(more)])
+        transfers = np.concatenate([self.network.transfers, traffic.idle_transfers(more)])
         self.network = self.network._replace(transfers=transfers)
 
     def _more_connections(self) -> None:

@@ -12,7 +12,7 @@ from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
 from mpcsim.sim.trace import Trace
 
 
@@ -59,10 +59,10 @@ class PartiesSession(LiveSession):
         observed = []
         for original, stored in zip(self._parties, self._stored, strict=True):
             party, _ = Party.resume(
-                original.definition, stored, share=original.share, listener=recording.listen
+                original.definition, stored, share=original.share, listener=recording.on_event
             )
             mine = [edit for edit in edits if edit.sender == party.me]
-            observed.append(Observed(altering(party, mine) if mine else party, recording))
+            observed.append(RecordedParty(altering(party, mine) if mine else party, recording))
         with self._untouched():
             return run_parties(observed, network, **options)
 

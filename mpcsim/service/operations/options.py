@@ -22,7 +22,7 @@ from mpcsim.service.rpc.wire import MAKING_S, SIGNING_S
 from mpcsim.service.web.entries import Log
 from mpcsim.service.web.user_limits import MOST_OF_USER
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import check_forwarding, whole
+from mpcsim.sim.network.transport import check_forwarding, is_whole_number
 from mpcsim.sim.run.faults import Fault
 
 
@@ -100,7 +100,7 @@ class GatewayOptions:
         if self.forwarding is not None:
             check_forwarding("forwarding", self.forwarding)
         for name in ("making_limit", "making_queue"):
-            if not whole(value := getattr(self, name), 0):
+            if not is_whole_number(value := getattr(self, name), 0):
                 raise UsageError(f"{name} is {value}: not a whole number from 0 on")
         if not 0 <= self.making_wait_s < math.inf:
             raise UsageError(f"making_wait_s is {self.making_wait_s}: no time in seconds")

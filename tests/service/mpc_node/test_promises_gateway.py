@@ -13,7 +13,7 @@ from mpcsim.service.errors import NodeFailed, Refused
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.standing import Ask, Drop, End, Ended
 from mpcsim.service.rpc.statements import Abort, KeyRecord, LogHead
-from tests.helpers.adversary import on
+from tests.helpers.adversary import alter_kind
 from tests.helpers.gateway import Client, ask_node, cheating, feed, give_key, open_with, sends
 from tests.helpers.voting import (
     CURVE,
@@ -181,8 +181,10 @@ def test_votes_and_aborts_are_of_the_right_user_and_curve():
 
 # ---------------------------------------------------------------------- a client that cheats
 
-COMMITTED = on("Offer", lambda m: replace(m, offer=replace(m.offer, t=bytes(len(m.offer.t)))))
-OF_ANOTHER_SESSION = on("Commitments", lambda m: replace(m, context=bytes(32)))
+COMMITTED = alter_kind(
+    "Offer", lambda m: replace(m, offer=replace(m.offer, t=bytes(len(m.offer.t))))
+)
+OF_ANOTHER_SESSION = alter_kind("Commitments", lambda m: replace(m, context=bytes(32)))
 
 
 @both
@@ -190,8 +192,8 @@ OF_ANOTHER_SESSION = on("Commitments", lambda m: replace(m, context=bytes(32)))
     ("curve", "tamper", "convicts", "discards"),
     [
         ("secp256k1", COMMITTED, True, True),
-        ("secp256k1", on("Commit", lambda m: b"?"), True, False),
-        ("ed25519", on("Commitments", lambda m: b"?"), True, False),
+        ("secp256k1", alter_kind("Commit", lambda m: b"?"), True, False),
+        ("ed25519", alter_kind("Commitments", lambda m: b"?"), True, False),
         ("ed25519", OF_ANOTHER_SESSION, False, False),
     ],
 )

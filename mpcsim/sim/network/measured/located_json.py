@@ -1,4 +1,4 @@
-"""JSON whose objects know in which line they begin, so that errors can say it."""
+"""JSON parser whose objects know the line in which they begin, for error messages."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 from mpcsim.errors import UsageError
 
-__all__ = ["Entry", "Node", "parse", "parse_all"]
+__all__ = ["JsonValue", "LocatedObject", "parse", "parse_all"]
 
 
-class Entry(dict[str, Any]):
-    """An object of a JSON text."""
+class LocatedObject(dict[str, Any]):
+    """Object of a JSON text, with its line."""
 
     line: int = 0
-    """Where it begins, from 1."""
+    """Line in which it begins, from 1."""
     doubled: dict[str, list[Any]]
-    """All values of a member that stands there several times; the last one counts otherwise."""
+    """All values of each repeated member; as a dictionary, the object has the last one."""
 
 
-def _entry(pairs: list[tuple[str, Any]]) -> Entry:
-    """Return the object of these members."""
-    entry = Entry(pairs)
+def _located_object(pairs: list[tuple[str, Any]]) -> LocatedObject:
+    """Return the object with these members."""
+    entry = LocatedObject(pairs)
     entry.doubled = {}
     if len(entry) < len(pairs):
         for name in entry:
@@ -33,14 +33,14 @@ def _entry(pairs: list[tuple[str, Any]]) -> Entry:
 
 
 class _Decoder(json.JSONDecoder):
-    """The standard one, with its scanner in Python, which asks this for every object."""
+    """Standard decoder with its scanner in Python, whose hook notes the line of every object."""
 
     def __init__(self) -> None:
-        super().__init__(object_pairs_hook=_entry)
+        super().__init__(object_pairs_hook=_located_object)
         plain = decoder.JSONObject  # type: ignore[attr-defined]
         line, counted_to = 1, 0
 
-        def located(text_and_place: tuple[str, int], *more: Any) -> tuple[Entry, int]:
+        def located(text_and_place: tuple[str, int], *more: Any) -> tuple[LocatedObject, int]:
             nonlocal line, counted_to
             text, place = text_and_place
             line += text.count("\n", counted_to, place)
@@ -54,89 +54,88 @@ class _Decoder(json.JSONDecoder):
         self.scan_once = scanner.py_make_scanner(self)  # type: ignore[attr-defined]
 
 
-class Node:
-    """A value of a JSON text with its path: asks for what it should have, and says what is wrong.
+class JsonValue:
+    """Value of a JSON text with its path, for checked access.
 
-    Every question raises ``UsageError`` with file, line and path if the answer is not there or of
-    another kind.
-    """
+    Every access raises ``UsageError`` with file, line and path if the value is missing or of
+    another type."""
 
     def __init__(self, value: Any, file: str, path: str = "", line: int = 1) -> None:
         self.value = value
         self.file = file
         self.path = path
-        self.line = value.line if isinstance(value, Entry) else line
+        self.line = value.line if isinstance(value, LocatedObject) else line
 
-    def __getitem__(self, key: str) -> Node:
+    def __getitem__(self, key: str) -> JsonValue:
         found = self.get(key)
         if found is None:
-            raise self.wrong(f"{key!r} is missing")
+            raise self.error_at(f"{key!r} is missing")
         return found
 
-    def get(self, key: str) -> Node | None:
-        """What is under the key; None: nothing is."""
+    def get(self, key: str) -> JsonValue | None:
+        """Return the value under the key; None if it is missing or null."""
         if not isinstance(self.value, dict):
-            raise self.wrong("is not an object")
+            raise self.error_at("is not an object")
         if self.value.get(key) is None:
             return None
         inner = f"{self.path}.{key}" if self.path else key
-        return Node(self.value[key], self.file, inner, self.line)
+        return JsonValue(self.value[key], self.file, inner, self.line)
 
-    def every(self, key: str) -> list[Node]:
-        """What is under the key: several values where the member is doubled."""
+    def get_all(self, key: str) -> list[JsonValue]:
+        """Return all values under the key: several where the member is repeated."""
         found = self.get(key)
         if found is None:
             return []
-        doubled = self.value.doubled.get(key) if isinstance(self.value, Entry) else None
+        doubled = self.value.doubled.get(key) if isinstance(self.value, LocatedObject) else None
         if doubled is None:
             return [found]
-        return [Node(each, self.file, found.path, self.line) for each in doubled]
+        return [JsonValue(each, self.file, found.path, self.line) for each in doubled]
 
-    def items(self) -> list[Node]:
-        """The elements of a list."""
+    def items(self) -> list[JsonValue]:
+        """Return the elements of a list."""
         if not isinstance(self.value, list):
-            raise self.wrong("is not a list")
+            raise self.error_at("is not a list")
         return [
-            Node(each, self.file, f"{self.path}[{i}]", self.line)
+            JsonValue(each, self.file, f"{self.path}[{i}]", self.line)
             for i, each in enumerate(self.value)
         ]
 
     def number(self) -> float:
-        """A number; one in quotation marks will do: mtr has had both."""
+        """Return a number; also of a string, since versions of mtr differ."""
         value = self.value
         try:
             if not isinstance(value, bool):
                 return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
-        raise self.wrong(f"is {value!r}, not a number")
+        raise self.error_at(f"is {value!r}, not a number")
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong(f"is {self.value!r}, not a text")
+            raise self.error_at(f"is {self.value!r}, not a text")
         return self.value
 
-    def wrong(self, what: str) -> UsageError:
-        """An error here."""
+    def error_at(self, what: str) -> UsageError:
+        """Return an error about this value."""
         return UsageError(f"{self.file}, line {self.line}: {self.path or 'the text'}: {what}")
 
 
-def parse(text: str, file: str) -> Node:
-    """Return the whole text as one value.
+def parse(text: str, file: str) -> JsonValue:
+    """Parse the whole text as one value.
 
     Raises:
         UsageError: it is not JSON: names the line.
     """
     try:
-        return Node(_Decoder().decode(text), file)
+        return JsonValue(_Decoder().decode(text), file)
     except json.JSONDecodeError as error:
         raise _not_json(error, text, file) from None
     except RecursionError:
         raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
 
 
-def parse_all(text: str, file: str) -> list[Node]:
-    """Return the values that stand one after the other, or in a list; at least one.
+def parse_all(text: str, file: str) -> list[JsonValue]:
+    """Parse values that follow each other, or are in a list; at least one.
 
     Raises:
         UsageError: there is something else than JSON: names the line.
@@ -152,7 +151,9 @@ def parse_all(text: str, file: str) -> list[Node]:
             raise _not_json(error, text, file) from None
         except RecursionError:
             raise UsageError(f"{file}: not JSON of any measurement: too many brackets") from None
-        found += Node(value, file).items() if isinstance(value, list) else [Node(value, file)]
+        found += (
+            JsonValue(value, file).items() if isinstance(value, list) else [JsonValue(value, file)]
+        )
     if not found:
         raise UsageError(f"{file}: there is no JSON in it")
     return found

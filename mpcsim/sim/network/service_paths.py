@@ -11,7 +11,7 @@ from mpcsim.ids import CLIENT, MPC_NODES
 from mpcsim.sim.network.topology import Direction, Network, Site
 
 
-class Way(NamedTuple):
+class ServicePath(NamedTuple):
     """One direction of a link."""
 
     direction: Direction
@@ -20,7 +20,7 @@ class Way(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Carried:
+class DeliveredMessage:
     """A message that has come over a link; milliseconds since the network was first asked."""
 
     exchange: int
@@ -33,7 +33,7 @@ class Carried:
     arrived_ms: float
 
 
-def ways(network: Network) -> dict[tuple[End, End], Way]:
+def service_paths(network: Network) -> dict[tuple[End, End], ServicePath]:
     """Each holder's link to the site in the middle, by its routes; none if it sits there.
 
     Raises:
@@ -41,15 +41,17 @@ def ways(network: Network) -> dict[tuple[End, End], Way]:
             effect here: ``cpu_factor`` or ``cores``.
     """
     _check_sites(network)
-    found: dict[tuple[End, End], Way] = {}
+    found: dict[tuple[End, End], ServicePath] = {}
     for party in MPC_NODES:
         there, back = network.route(CLIENT, party), network.route(party, CLIENT)
         if there:
-            found[GATEWAY, party] = Way(there[-1], 0.0)
-            found[party, GATEWAY] = Way(back[0], network.sites[back[0].target].service_ms)
+            found[GATEWAY, party] = ServicePath(there[-1], 0.0)
+            found[party, GATEWAY] = ServicePath(back[0], network.sites[back[0].target].service_ms)
         if len(there) > 1:
-            found[CLIENT, GATEWAY] = Way(there[0], network.sites[there[0].target].service_ms)
-            found[GATEWAY, CLIENT] = Way(back[-1], 0.0)
+            found[CLIENT, GATEWAY] = ServicePath(
+                there[0], network.sites[there[0].target].service_ms
+            )
+            found[GATEWAY, CLIENT] = ServicePath(back[-1], 0.0)
     return found
 
 

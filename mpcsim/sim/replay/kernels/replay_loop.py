@@ -157,7 +157,7 @@ def run(
             arrived = -1
             if found >= 0:
                 now = at
-                h = connections[found].told_number
+                h = connections[found].arrival_number
                 m = hops[h].message
                 if explain:
                     t = transfers[h]
@@ -167,7 +167,7 @@ def run(
                     parts[h, 3, sample] = t.transmission
                     parts[h, 4, sample] = t.forward
                     parts[h, 5, sample] = t.recovery
-                if connections[found].told_failed:
+                if connections[found].arrival_failed:
                     if explain:
                         parts[h, 5, sample] = math.inf
                     continue

@@ -1,4 +1,4 @@
-"""What is worth most: a bar for each of several things, the longest first."""
+"""Ranked bar chart: a bar for each name, the longest first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.colours import BLACK, DARK, WHITE, party_colour, tint
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.scales import draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, Style
 
 WIDTH: Final = 8.0
@@ -26,7 +26,7 @@ _DOT: Final[Style] = {
 }  # fmt: skip
 
 
-def ranked(
+def ranked_bars(
     values: Mapping[str, float],
     *,
     dots: Mapping[str, float] | None = None,
@@ -36,16 +36,17 @@ def ranked(
     x: str = "time (ms)",
     title: str = "",
 ) -> Chart:
-    """Bars from zero, the largest on top; what is below zero goes the other way.
+    """Draw bars from zero, the largest on top; negative values extend to the left.
 
-    >>> figure = ranked({"institution to tokyo": 666.9, "caller on fibre": 72.4}, x="saved (ms)")
+    >>> saved_ms = {"institution to tokyo": 666.9, "caller on fibre": 72.4}
+    >>> figure = ranked_bars(saved_ms, x="saved (ms)")
 
     Args:
         values: the lengths of the bars.
-        dots: another value of the same things, as a dot.
-        names: of the values and of the dots.
-        notes: what stands behind the bars; the values by default.
-        parties: whose bars are whose.
+        dots: second value of each name, drawn as a dot.
+        names: legend names of the values and of the dots.
+        notes: text behind each bar; the value by default.
+        parties: party of each bar, which gives the colour.
 
     Raises:
         UsageError: nothing to rank, or more than fits on a screen.
@@ -53,7 +54,7 @@ def ranked(
     if not values:
         raise UsageError("nothing to rank")
     order = sorted(values, key=lambda name: (-values[name], name))
-    behind = notes or {name: rounded(value) for name, value in values.items()}
+    behind = notes or {name: format_rounded(value) for name, value in values.items()}
     handles = []
     if dots is not None:
         bar = Patch(facecolor=tint(DARK, SHADE), edgecolor=DARK, lw=0.5, label=names[0])
@@ -72,7 +73,7 @@ def ranked(
     axes.set_xlim(low - (margin if low < 0 else 0), high + margin)
     axes.set_ylim(len(order) - 0.5, -0.5)
     set_scale(axes, "x", "linear")
-    grid(axes, "x")
+    draw_grid(axes, "x")
     if low < 0:
         axes.axvline(0, color=DARK, lw=0.8, zorder=4)
     for row, name in enumerate(order):

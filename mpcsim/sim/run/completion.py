@@ -27,7 +27,7 @@ def inner_party(participant: Participant[Any]) -> Party[Any, Any]:
     return inner
 
 
-def conclude(
+def conclude_run(
     parties: Mapping[PartyId, tuple[Participant[Any], float | None]],
     now_ms: float,
     validate: Validate,

@@ -13,15 +13,15 @@ from functools import cache
 from typing import Final
 
 from mpcsim.sim.network.topology import Direction, Network
-from mpcsim.sim.network.traffic import Arrival, State, Traffic
+from mpcsim.sim.network.traffic import Arrival, Traffic, TrafficState
 from mpcsim.sim.network.transport import Draws, Transfer
 
-CLOSE_MS: Final = 1e-6
+SAME_INSTANT_MS: Final = 1e-6
 """Times closer than this are the same."""
 
 
 @cache
-def load() -> None:
+def load_compiled_code() -> None:
     """Load all compiled code that traffic needs: some tenths of a second, which whoever keeps real
     time must not lose when the first message is sent."""
     network = Network.star()
@@ -30,43 +30,43 @@ def load() -> None:
     number = traffic.send(
         first.direction(first.a), 0.0, 2, Draws(1.0, 1.0), pair=0, exclusive=True, available=1
     )
-    traffic.more(number, 0.0, 1)
+    traffic.extend(number, 0.0, 1)
     traffic.restore(traffic.save())
     traffic.advance(0.0, math.inf)
     traffic.release(0, 1.0)
-    traffic.forget(0)
+    traffic.close_session(0)
 
 
-class LiveTraffic:
+class RealtimeTraffic:
     """Traffic in the time of the running event loop."""
 
     def __init__(
         self,
         traffic: Traffic,
         now_ms: Callable[[], float],
-        told: Callable[[Arrival], None],
+        on_arrival: Callable[[Arrival], None],
         *,
         spin_ms: float = 0.0,
     ) -> None:
         """
         Args:
             now_ms: the clock.
-            told: is called for every arrival, not before it is due.
+            on_arrival: is called for every arrival, not before it is due.
             spin_ms: the last part of a wait that is spent polling the clock.
         """
-        load()
+        load_compiled_code()
         self.traffic = traffic
         self._now_ms = now_ms
-        self._told = told
+        self._on_arrival = on_arrival
         self._spin_ms = spin_ms
         self._simulated_ms = 0.0
-        self._before: State | None = None
+        self._before: TrafficState | None = None
         """What the traffic was like then; None if nobody looked further."""
         self._spare = traffic.save()
         """Room for that."""
         self._next: Arrival | None = None
         self._handle: asyncio.Handle | None = None
-        self._forgotten: list[int] = []
+        self._closed_sessions: list[int] = []
 
     def send(
         self,
@@ -97,10 +97,10 @@ class LiveTraffic:
         self._look_ahead()
         return number
 
-    def more(self, number: int, now_ms: float, size: int) -> None:
-        """As ``Traffic.more``."""
+    def extend(self, number: int, now_ms: float, size: int) -> None:
+        """As ``Traffic.extend``."""
         self._catch_up(now_ms)
-        self.traffic.more(number, self._simulated_ms, size)
+        self.traffic.extend(number, self._simulated_ms, size)
         self._look_ahead()
 
     def release(self, pair: int, now_ms: float) -> None:
@@ -109,13 +109,13 @@ class LiveTraffic:
         self.traffic.release(pair, self._simulated_ms)
         self._look_ahead()
 
-    def forget(self, session: int) -> None:
-        """As ``Traffic.forget``, when the traffic is touched next."""
-        self._forgotten.append(session)
+    def close_session(self, session: int) -> None:
+        """As ``Traffic.close_session``, when the traffic is touched next."""
+        self._closed_sessions.append(session)
 
-    def finish(self, number: int) -> Transfer:
-        """As ``Traffic.finish``; only for what was just told of."""
-        return self.traffic.finish(number)
+    def take_transfer(self, number: int) -> Transfer:
+        """As ``Traffic.take_transfer``; only for what was just told of."""
+        return self.traffic.take_transfer(number)
 
     def close(self) -> None:
         """Tell nobody any more; the traffic is as it was when something was last told or sent."""
@@ -138,38 +138,38 @@ class LiveTraffic:
             if arrival is None:
                 break
             self._simulated_ms = arrival.at_ms
-            self._told(arrival)
+            self._on_arrival(arrival)
         self._simulated_ms = max(self._simulated_ms, now_ms)
-        while self._forgotten:
-            self.traffic.forget(self._forgotten.pop())
+        while self._closed_sessions:
+            self.traffic.close_session(self._closed_sessions.pop())
 
     def _look_ahead(self) -> None:
         """Find the next arrival, and be woken when it is due."""
         self._before = self._spare = self.traffic.save(self._spare)
         self._next = self.traffic.advance(self._simulated_ms, math.inf)
-        self._wake()
+        self._set_timer()
 
-    def _wake(self) -> None:
+    def _set_timer(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         if self._next is not None:
             wait_ms = max(0.0, self._next.at_ms - self._now_ms() - self._spin_ms)
             loop = asyncio.get_running_loop()
-            self._handle = loop.call_later(wait_ms / 1000, self._ring)
+            self._handle = loop.call_later(wait_ms / 1000, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         arrival = self._next
         if arrival is None:
             return
-        if arrival.at_ms - self._now_ms() > CLOSE_MS:
+        if arrival.at_ms - self._now_ms() > SAME_INSTANT_MS:
             if self._spin_ms:
-                self._handle = asyncio.get_running_loop().call_soon(self._ring)
+                self._handle = asyncio.get_running_loop().call_soon(self._on_timer)
             else:
-                self._wake()
+                self._set_timer()
             return
         self._before = self._next = self._handle = None
         self._simulated_ms = arrival.at_ms
-        self._told(arrival)
+        self._on_arrival(arrival)
         if self._before is None:
             self._look_ahead()

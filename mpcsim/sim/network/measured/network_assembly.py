@@ -1,7 +1,7 @@
-"""A network of measured links: the wallet's star around the gateway, each link with its fit.
+"""Networks of measured links: the wallet's star around the gateway, each link with its fit.
 
-Nodes of the caller, the operator and the institution talk to the gateway alone (as in
-``Network.preset``), so a network has three links. What was not measured is assumed, and said.
+The nodes of caller, operator and institution talk to the gateway alone (as in ``Network.preset``),
+so a network has three links. Values that were not measured are assumed, and listed as assumptions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.network.latency import Latency
 from mpcsim.sim.network.measured.fit import Fit
-from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, scattered
+from mpcsim.sim.network.presets import INTRA_REGION_ROUND_TRIP_MS, jittered_latency
 from mpcsim.sim.network.topology import Link, Network, Site
 from mpcsim.sim.network.transport import Connection
 from mpcsim.sim.rich_display import counted
 
-__all__ = ["ROLES", "Assembled", "assemble", "places"]
+__all__ = ["ROLES", "AssembledNetwork", "assemble_network", "role_sites"]
 
 ROLES: Final = ("client", "gateway", "operator", "institution")
 HUB: Final = "gateway"
@@ -28,26 +28,26 @@ PLACEMENT: Final = {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "instit
 
 
 @dataclass(frozen=True)
-class Assembled:
-    """A network, and what of it nobody has measured."""
+class AssembledNetwork:
+    """Network of measured links, with its assumptions about what was not measured."""
 
     network: Network
     fits: tuple[Fit, ...]
-    """Those that it uses."""
+    """Fits that the network uses."""
     assumptions: tuple[str, ...]
 
     def note(self, source: str) -> str:
-        """What the network file says at its top."""
+        """Return the comment at the top of the network file: source, fits, assumptions."""
         first = self.fits[0].series
         lines = [f"Measured: {Path(source).name}, read as {first.format}.", f"Unit: {first.unit}."]
         for each in self.fits:
-            lines += about(each)
+            lines += describe_fit(each)
         lines += [f"Assumed: {text}." for text in self.assumptions]
         return "\n".join(lines)
 
 
-def about(fit: Fit) -> list[str]:
-    """What a fit is of, with everything that its reader and it have to say."""
+def describe_fit(fit: Fit) -> list[str]:
+    """Return lines about a fit: its measurement, and the remarks of reader and fit."""
     series = fit.series
     what = "one-way time" if series.one_way else "round trip"
     count = counted(number, what) if (number := series.moments.count) else f"{what}s"
@@ -58,11 +58,12 @@ def about(fit: Fit) -> list[str]:
     return lines
 
 
-def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
-    """At which measured site each role is.
+def role_sites(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[str, str]:
+    """Return the measured site of each role.
 
-    As asked; or at the site of that name; the operator and the institution, if neither, with the
-    gateway. Of a single pair the client is at the first end and the gateway at the second.
+    A role is at the site asked for, or at the site of its name; operator and institution are
+    otherwise at the gateway's. Of a single pair the client is at the first end and the gateway at
+    the second.
 
     Raises:
         UsageError: no such site or role, or no way to tell where client and gateway are.
@@ -91,28 +92,28 @@ def places(pairs: Sequence[tuple[str, str]], asked: Mapping[str, str]) -> dict[s
 
 
 HALF: Final = "each way takes half of a round trip"
-"""Where nothing says how round trips divide."""
+"""Assumption where the division of round trips is unknown."""
 ALIKE: Final = "the way back takes what was measured one way"
 
 
-def assemble(
+def assemble_network(
     fits: Sequence[Fit],
     asked: Mapping[str, str] | None = None,
     *,
     mbit_per_s: float | None = None,
     name: str = "",
-) -> Assembled:
-    """The network of these links.
+) -> AssembledNetwork:
+    """Return the network of these links.
 
     Args:
-        asked: at which site a role is (``places``).
+        asked: sites of roles, as for ``role_sites``.
         mbit_per_s: rate of the measured links, where the measurement has none.
 
     Raises:
-        UsageError: as ``places``; no link was measured between a role's site and the gateway's.
+        UsageError: as ``role_sites``; no link was measured between a role's site and the gateway's.
     """
     by_pair = {frozenset((fit.series.a, fit.series.b)): fit for fit in fits}
-    at = places([(fit.series.a, fit.series.b) for fit in fits], asked or {})
+    at = role_sites([(fit.series.a, fit.series.b) for fit in fits], asked or {})
     needed = any(None in (fit.series.mbit_per_s, fit.series.back_mbit_per_s) for fit in fits)
     if mbit_per_s is not None and not needed:
         raise UsageError(f"mbit_per_s is {mbit_per_s}: the measurement has the rate of both ways")
@@ -150,7 +151,7 @@ def assemble(
     network = Network(
         {role: Site(role) for role in ROLES}, tuple(links), PLACEMENT, connection, name
     )
-    return Assembled(network, tuple(used.values()), tuple(assumed))
+    return AssembledNetwork(network, tuple(used.values()), tuple(assumed))
 
 
 def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
@@ -167,7 +168,7 @@ def _link(role: str, site: str, fit: Fit, mbit_per_s: float | None) -> Link:
 
 
 def _division(role: str, link: Link, back: Latency) -> str:
-    """Say how round trips were divided into ways, where not in halves."""
+    """Return the assumption about round trips that were not divided in halves."""
     there, again = link.latency.mean_ms, (link.back_latency or back).mean_ms
     return (
         f"{role} - gateway takes {there:.3g} ms there and {again:.3g} ms back on average: half of "
@@ -176,4 +177,4 @@ def _division(role: str, link: Link, back: Latency) -> str:
 
 
 def _within_region() -> Latency:
-    return scattered(INTRA_REGION_ROUND_TRIP_MS)
+    return jittered_latency(INTRA_REGION_ROUND_TRIP_MS)

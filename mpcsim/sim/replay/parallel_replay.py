@@ -23,14 +23,14 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import PartyId
 from mpcsim.processes import Processes
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.fitted import Fitted, chunks
+from mpcsim.sim.replay.critical_path_totals import CriticalPathTotals
+from mpcsim.sim.replay.fitted import FittedTransfers, chunks
 from mpcsim.sim.replay.kernels.arrays import Floats
 from mpcsim.sim.replay.plan import CHUNK, Plan
 from mpcsim.sim.replay.results import Approximation
-from mpcsim.sim.replay.steps import Packet, Step, Timeouts
-from mpcsim.sim.replay.tally import Tally
+from mpcsim.sim.replay.steps import GraphMessage, Step, Timeouts
 from mpcsim.sim.run.compute import Compute
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 from mpcsim.sim.traces.records import Scope
 
 BLOCK: Final = 256 * CHUNK
@@ -40,11 +40,11 @@ AHEAD: Final = 64
 
 
 @dataclass(frozen=True)
-class Job:
+class ReplayJob:
     """What is replayed; goes to other processes."""
 
     steps: tuple[Step, ...]
-    messages: tuple[Packet, ...]
+    messages: tuple[GraphMessage, ...]
     scope: Scope
     timeouts_s: Timeouts
     network: Network
@@ -67,44 +67,44 @@ class Job:
 
 
 @dataclass
-class Found:
+class ReplayBlockResult:
     """What some samples came to."""
 
-    finished: Sketch
-    parties: dict[PartyId, Sketch]
-    tally: Tally | None
+    finished: QuantileSketch
+    parties: dict[PartyId, QuantileSketch]
+    totals: CriticalPathTotals | None
     failed: int
 
-    def merge(self, other: Found) -> None:
+    def merge(self, other: ReplayBlockResult) -> None:
         """Add what others came to."""
         self.finished.merge(other.finished)
         for i, more in other.parties.items():
             self.parties[i].merge(more)
-        if self.tally is not None and other.tally is not None:
-            self.tally.merge(other.tally)
+        if self.totals is not None and other.totals is not None:
+            self.totals.merge(other.totals)
         self.failed += other.failed
 
 
-def work_out(
-    job: Job, executor: Executor | None, progress: Callable[[float], None]
-) -> tuple[Found, Approximation | None]:
+def replay_in_parallel(
+    job: ReplayJob, executor: Executor | None, progress: Callable[[float], None]
+) -> tuple[ReplayBlockResult, Approximation | None]:
     """All samples of a job, on an executor.
 
     Raises:
         UsageError: it cannot be replayed, or cannot go to other processes.
     """
-    alike = job.plan().certain  # before anything begins: it may be refused
+    alike = job.plan().is_deterministic  # before anything begins: it may be refused
     blocks = [range(1)] if alike else _blocks(job.samples)
     with ExitStack() as stack:
         if executor is None:
             several = len(blocks) > 1
             own = Processes(len(blocks)) if several else ThreadPoolExecutor(1)
             executor = stack.enter_context(own)
-        task = partial(_there, job, _name(job))
+        task = partial(_run_block, job, _job_digest(job))
         judged = executor.submit(task, None).result() if job.approximate else None
-        if judged is not None and not judged.used:
+        if judged is not None and not judged.is_accepted:
             job = replace(job, approximate=False)
-            task = partial(_there, job, _name(job))
+            task = partial(_run_block, job, _job_digest(job))
         parts = _in_order(executor, task, blocks)
         whole = next(parts)
         progress(1 / len(blocks))
@@ -114,60 +114,62 @@ def work_out(
         return whole, judged
 
 
-class _Ready:
+class _PreparedJob:
     """A job with what all its blocks have in common."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ReplayJob) -> None:
         self._job = job
         self._plan = job.plan()
         self._fitted = (
-            Fitted(self._plan, job.network, job.costs, job.seed) if job.approximate else None
+            FittedTransfers(self._plan, job.network, job.costs, job.seed)
+            if job.approximate
+            else None
         )
 
-    def found(self, samples: range) -> Found:
+    def replay_block(self, samples: range) -> ReplayBlockResult:
         job, plan = self._job, self._plan
-        repeats = job.samples if plan.certain else 1
+        repeats = job.samples if plan.is_deterministic else 1
         finished = np.empty(len(samples))
         ends = {i: np.empty(len(samples)) for i in plan.parties} if job.parties else {}
-        tally = Tally(plan) if job.explain else None
+        totals = CriticalPathTotals(plan) if job.explain else None
         for at, run in chunks(plan, self._fitted, samples, seed=job.seed, explain=job.explain):
             here = slice(at.start - samples.start, at.stop - samples.start)
             finished[here] = run.finished
             for i, kept in ends.items():
                 kept[here] = run.ends[i]
-            if tally is not None:
-                tally.add(run)
-        sketches = {i: Sketch.of(_ended(kept), repeats) for i, kept in ends.items()}
-        answered = _ended(finished)
+            if totals is not None:
+                totals.add(run)
+        sketches = {i: QuantileSketch.of(_finite_times(kept), repeats) for i, kept in ends.items()}
+        answered = _finite_times(finished)
         failed = (len(finished) - len(answered)) * repeats
-        return Found(Sketch.of(answered, repeats), sketches, tally, failed)
+        return ReplayBlockResult(QuantileSketch.of(answered, repeats), sketches, totals, failed)
 
-    def judged(self) -> Approximation | None:
+    def evaluate_fit(self) -> Approximation | None:
         return (
             None
             if self._fitted is None
-            else self._fitted.judge(self._job.seed, self._job.tolerance)
+            else self._fitted.evaluate(self._job.seed, self._job.tolerance)
         )
 
 
-class _Kept(threading.local):
+class _ThreadCache(threading.local):
     """The job that this thread has last worked on; a plan serves one thread."""
 
     name = b""
-    ready: _Ready | None = None
+    ready: _PreparedJob | None = None
 
 
-_KEPT: Final = _Kept()
+_CACHE: Final = _ThreadCache()
 
 
-def _there(job: Job, name: bytes, samples: range | None) -> Any:
+def _run_block(job: ReplayJob, name: bytes, samples: range | None) -> Any:
     """One block, in whatever process; None: how far off the approximation is."""
-    if _KEPT.ready is None or _KEPT.name != name:
-        _KEPT.name, _KEPT.ready = name, _Ready(job)
-    return _KEPT.ready.judged() if samples is None else _KEPT.ready.found(samples)
+    if _CACHE.ready is None or _CACHE.name != name:
+        _CACHE.name, _CACHE.ready = name, _PreparedJob(job)
+    return _CACHE.ready.evaluate_fit() if samples is None else _CACHE.ready.replay_block(samples)
 
 
-def _ended(times: Floats) -> Floats:
+def _finite_times(times: Floats) -> Floats:
     """The times of those that did not fail."""
     found: Floats = times[np.isfinite(times)]
     return found
@@ -178,10 +180,10 @@ def _blocks(samples: int) -> list[range]:
 
 
 def _in_order(
-    executor: Executor, task: Callable[[range], Found], blocks: list[range]
-) -> Iterator[Found]:
+    executor: Executor, task: Callable[[range], ReplayBlockResult], blocks: list[range]
+) -> Iterator[ReplayBlockResult]:
     """What blocks came to, in their order; on the way out, no more are begun."""
-    under_way: deque[Future[Found]] = deque()
+    under_way: deque[Future[ReplayBlockResult]] = deque()
     try:
         for block in blocks:
             under_way.append(executor.submit(task, block))
@@ -194,7 +196,7 @@ def _in_order(
             future.cancel()
 
 
-def _name(job: Job) -> bytes:
+def _job_digest(job: ReplayJob) -> bytes:
     """What tells it from others."""
     try:
         return hashlib.sha256(pickle.dumps(job)).digest()

@@ -10,10 +10,10 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.replay.chunk import SIMULATED, Chunk
 from mpcsim.sim.replay.kernels.arrays import PARTS, Bools, Floats
 from mpcsim.sim.replay.plan import Plan, PlannedHop
-from mpcsim.sim.replay.results import Explanation, Share
+from mpcsim.sim.replay.results import Explanation, PathShare
 
 
-class Tally:
+class CriticalPathTotals:
     """Adds up critical paths, chunk by chunk; of one plan."""
 
     def __init__(self, plan: Plan) -> None:
@@ -34,9 +34,9 @@ class Tally:
         on_steps: dict[int, Bools] = {}
         unclaimed = np.isfinite(run.finished)
         self.answered += int(np.count_nonzero(unclaimed))
-        made_of = run.parts
+        link_split_ms = run.parts
         if not unclaimed.all():
-            made_of = np.where(np.isfinite(made_of), made_of, 0.0)
+            link_split_ms = np.where(np.isfinite(link_split_ms), link_split_ms, 0.0)
         for place, (i, end) in enumerate(run.ends.items()):
             last = unclaimed & (end == run.finished)
             unclaimed &= ~last
@@ -63,13 +63,13 @@ class Tally:
                     record = plan.message_records[need]
                     for h in range(record["first_hop"], record["last_hop"]):
                         _mark(on_links, str(plan.hops[h].direction), via)
-                        self._spend(plan.hops[h], made_of[h], via)
+                        self._spend(plan.hops[h], link_split_ms[h], via)
         for name, on in on_links.items():
             self._on_path[name] += np.count_nonzero(on)
         for i, on in on_parties.items():
             self._parties[i][0] += np.count_nonzero(on)
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: CriticalPathTotals) -> None:
         """Add what another one has of the same plan."""
         self.answered += other.answered
         for sums, more in zip(self._sums(), other._sums(), strict=True):
@@ -94,8 +94,8 @@ class Tally:
         """Averages over the runs that did not fail."""
         samples = max(1, self.answered)
 
-        def share(times: float, spent: float) -> Share:
-            return Share(times / samples, spent / samples)
+        def share(times: float, spent: float) -> PathShare:
+            return PathShare(times / samples, spent / samples)
 
         return Explanation(
             {part: ms / samples for part, ms in self._split.items()},

@@ -1,6 +1,6 @@
-"""How often something takes longer than so many milliseconds, and whether two distributions agree.
+"""Plots of distributions of times: complementary distribution functions, and quantile plots.
 
-Distributions are told apart by lightness and line; hue is the parties'.
+Distributions differ in lightness and dashes; hue is reserved for parties.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from mpcsim.errors import UsageError
 from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, new_chart
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import WIDE, grid, rounded, set_scale
+from mpcsim.sim.figures.parts.scales import WIDE, draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LINES, MARKERS, Style
 
 WIDTH: Final = 9.0
-"""Of a figure; sizes are in inches."""
+"""Width of a figure with several axes; sizes are in inches."""
 ALONE: Final = 5.6
-"""Of a figure with one picture."""
+"""Width of a figure with one pair of axes."""
 BESIDE: Final = 3
-"""Pictures side by side, at most."""
+"""Most axes side by side."""
 LEFT: Final = 0.65
 RIGHT: Final = 0.1
 LEVELS: Final = 0.35
 """Room for the names of the percentiles, at the right end of a row."""
 LETTER: Final = 0.078
-"""Width of a letter of a title."""
+"""Average width of a letter of a title."""
 TAIL: Final = 1.9
 SQUARE: Final = 2.25
 BELOW: Final = 0.5
@@ -43,29 +43,29 @@ LOWEST: Final = 1e-3
 POINTS: Final = 400
 DOTS: Final = 60
 MARKED: Final = (0.5, 0.95, 0.99, 0.999)
-"""Percentiles that are dots."""
+"""Levels of the percentiles drawn as dots."""
 
 Times = NDArray[np.float64]
 
 REFERENCE: Final[Style] = {"color": LIGHT, "linestyle": "-", "linewidth": 5.0}
 
 
-def tails(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWEST) -> Chart:
-    """For each group a picture, and in it a curve for each distribution: the share of the times
-    that are longer. Its scale is logarithmic, so that what happens one time in a hundred has as
-    much room as the rest. Dots are at the percentiles 50, 95, 99 and 99.9, as far as the times are
-    many enough: a curve ends where less than one of its samples takes longer. The dots of a curve
-    that is alone say how many milliseconds they are.
+def tail_plot(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWEST) -> Chart:
+    """Draw axes for each group, with a curve for each distribution: the share of longer times.
+
+    The share's scale is logarithmic, which gives the slowest percent as much room as the rest. Dots
+    are at the percentiles 50, 95, 99 and 99.9, as far as the samples suffice: a curve ends where
+    fewer than one of its samples takes longer. The dots of a single curve have their times written.
 
     >>> runs = {loss: graph.replay(network.with_link("client", "gateway", loss=loss), 1_000)
     ...         for loss in (0.0, 0.01)}
-    >>> figure = tails({"a signature": {f"{loss:.0%} lost": run.finished_ms
+    >>> figure = tail_plot({"a signature": {f"{loss:.0%} lost": run.finished_ms
     ...                                 for loss, run in runs.items()}})
 
     Args:
         groups: by title and by label, times in milliseconds: samples, or quantiles at levels that
             are evenly spread.
-        lowest: share at which the pictures end.
+        lowest: least share on the axes.
 
     Raises:
         UsageError: nothing to show, too much, or something that is no positive time.
@@ -85,7 +85,7 @@ def tails(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWE
     figure = new_chart(width, rows * (title_height + TAIL + BELOW) + legend)
     single = len(shown) == len(labels) == 1
     every = [times for group in shown.values() for times in group.values()]
-    low, high = _ends(every, lowest)
+    low, high = _axis_limits(every, lowest)
     if single:  # room for what stands beside the last dot
         high *= (high / low) ** 0.25 if high / low >= WIDE else 1 + 0.25 * (1 - low / high)
     for k, (title, group) in enumerate(shown.items()):
@@ -104,7 +104,7 @@ def tails(groups: Mapping[str, Mapping[str, ArrayLike]], *, lowest: float = LOWE
 
 
 def _titles(groups: Iterable[str], width: float) -> tuple[dict[str, str], float]:
-    """Titles in lines that fit, and the height that they take."""
+    """Return the titles wrapped to a width, and their height."""
     letters = int((width - 0.2) / LETTER)
     lines = {title: wrap(title, letters) for title in groups}
     most = max((len(each) for each in lines.values()), default=0)
@@ -112,8 +112,8 @@ def _titles(groups: Iterable[str], width: float) -> tuple[dict[str, str], float]
 
 
 def _dots(axes: Axes, times: Times, lowest: float, style: Style, label: str, written: bool) -> None:
-    """The percentiles of a curve, with their times if they are to be written."""
-    shares = [1 - level for level in MARKED if 1 - level >= _least(times, lowest)]
+    """Draw the percentiles of a curve as dots, with their times if ``written``."""
+    shares = [1 - level for level in MARKED if 1 - level >= _smallest_share(times, lowest)]
     at = _quantiles(times, 1 - np.array(shares))
     axes.plot(
         at, shares, linestyle="", marker="o", markersize=4.5, color=style["color"], zorder=5,
@@ -121,7 +121,7 @@ def _dots(axes: Axes, times: Times, lowest: float, style: Style, label: str, wri
     )  # fmt: skip
     for ms, share in zip(at if written else (), shares, strict=False):
         axes.annotate(
-            f"{rounded(ms)} ms", (ms, share), (5, 3), textcoords="offset points",
+            f"{format_rounded(ms)} ms", (ms, share), (5, 3), textcoords="offset points",
             fontsize=FONT, color=DARK,
         )  # fmt: skip
 
@@ -132,10 +132,12 @@ def quantile_plot(
     *,
     lowest: float = LOWEST,
 ) -> Chart:
-    """A column for each case: on top the share of the times that are longer (see ``tails``), of the
-    reference as a broad light line and of what is compared with it as a thin one; below the
-    quantiles of both against each other, on the diagonal where they agree. Larger marks are at 50,
-    95 and 99 %. Where times leave gaps, a share that is off by a hair puts a mark into one of them.
+    """Compare distributions with a reference: tails above, a quantile-quantile plot below.
+
+    There is one column for each case. Its upper picture is a ``tail_plot``, with the reference as a
+    broad light line; the lower one plots the quantiles of both against each other, which lie on the
+    diagonal where they agree. Larger marks are at 50, 95 and 99 %. Where times leave gaps, a share
+    that is off by a hair puts a mark into one of them.
 
     >>> pairs = {"all": (measured_ms, graph.replay(network, 1_000).finished_ms)}
     >>> figure = quantile_plot({"a signature": pairs}, ("measured", "replayed"))
@@ -143,8 +145,8 @@ def quantile_plot(
     Args:
         cases: by title and by label, pairs of times in milliseconds, the reference first: samples,
             or quantiles at levels that are evenly spread.
-        names: of the reference, and of what is compared with it.
-        lowest: share at which the pictures end.
+        names: legend names of the reference, and of the distribution compared with it.
+        lowest: least share on the axes.
 
     Raises:
         UsageError: nothing to show, too much, or something that is no positive time.
@@ -163,12 +165,12 @@ def quantile_plot(
     lines, title_height = _titles(shown, (width - LEVELS) / len(shown))
     handles = [Line2D([], [], label=reference, **REFERENCE)]
     for k, label in enumerate(labels):
-        look = {**MARKERS[k], **_ours(k), "markersize": 4}
+        look = {**MARKERS[k], **_thin_line(k), "markersize": 4}
         handles.append(Line2D([], [], label=f"{ours}, {label}", **look))
     legend = legend_inches([str(handle.get_label()) for handle in handles], width)
     figure = new_chart(width, title_height + TAIL + BELOW + SQUARE + BELOW + legend)
     every = (times for case in shown.values() for pair in case.values() for times in pair)
-    ends = _ends(every, lowest)
+    ends = _axis_limits(every, lowest)
     for column, (title, case) in enumerate(shown.items()):
         above = _axes(figure, column, len(shown), title_height, TAIL)
         _tail_axes(above, ends, lowest, column == 0, column == len(shown) - 1, "time (ms)")
@@ -178,7 +180,7 @@ def quantile_plot(
         for label, (one, other) in case.items():
             k = labels.index(label)
             above.plot(*_tail(one, lowest), **REFERENCE)
-            above.plot(*_tail(other, lowest), **_ours(k))
+            above.plot(*_tail(other, lowest), **_thin_line(k))
             levels = 1 - np.geomspace(1, lowest, DOTS)
             for at, size in ((levels, 2.5), (np.array(MARKED[:3]), 6.0)):
                 square.plot(
@@ -194,7 +196,7 @@ def quantile_plot(
     return figure
 
 
-def _ours(k: int) -> Style:
+def _thin_line(k: int) -> Style:
     return {"color": BLACK, "linestyle": ("-", "--", ":", "-.")[k], "linewidth": 1.1}
 
 
@@ -222,8 +224,8 @@ def _check(
         raise UsageError(f"lowest is {lowest}: not between 0 and 1")
 
 
-def _ends(every: Iterable[Times], lowest: float) -> tuple[float, float]:
-    """What all time axes of a figure show."""
+def _axis_limits(every: Iterable[Times], lowest: float) -> tuple[float, float]:
+    """Return the limits of all time axes of a figure."""
     low, high = math.inf, 0.0
     for times in every:
         low = min(low, float(times[0]))
@@ -233,12 +235,12 @@ def _ends(every: Iterable[Times], lowest: float) -> tuple[float, float]:
 
 
 def _quantiles(times: Times, levels: Times) -> Times:
-    """Times themselves, not means of two: there are gaps."""
+    """Return quantiles that are samples, not means of two: there may be gaps."""
     return np.quantile(times, levels, method="inverted_cdf")
 
 
-def _least(times: Times, lowest: float) -> float:
-    """The smallest share that so many times can tell anything about."""
+def _smallest_share(times: Times, lowest: float) -> float:
+    """Return the smallest share that the number of samples can resolve."""
     return max(lowest, 1 / len(times)) * (1 - 1e-9)
 
 
@@ -283,7 +285,7 @@ def _tail_axes(
                 f"p{100 * level:g}", (1, 1 - level), (5, 0), xycoords=("axes fraction", "data"),
                 textcoords="offset points", fontsize=FONT, color=DARK, va="center",
             )  # fmt: skip
-    grid(axes)
+    draw_grid(axes)
 
 
 def _square_axes(axes: Axes, ends: tuple[float, float], x: str, y: str) -> None:
@@ -292,7 +294,7 @@ def _square_axes(axes: Axes, ends: tuple[float, float], x: str, y: str) -> None:
     axes.set_xlabel(x, fontsize=FONT, color=DARK)
     axes.set_ylabel(y, fontsize=FONT, color=DARK)
     axes.plot(ends, ends, color=GREY, linewidth=0.8)
-    grid(axes)
+    draw_grid(axes)
 
 
 def _time_axis(axes: Axes, which: Literal["x", "y"], ends: tuple[float, float]) -> None:

@@ -1,4 +1,4 @@
-"""What several things are made of: a bar for each, in parts."""
+"""Stacked bar chart: a bar for each name, divided into parts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from mpcsim.sim.colours import DARK, party_colour
 from mpcsim.sim.figures.parts.bars import draw_bar, legend_handles
 from mpcsim.sim.figures.parts.canvas import Chart, add_axes, add_heading, new_chart, row_height
 from mpcsim.sim.figures.parts.legend import add_legend, legend_inches
-from mpcsim.sim.figures.parts.scales import grid, rounded, set_scale
+from mpcsim.sim.figures.parts.scales import draw_grid, format_rounded, set_scale
 from mpcsim.sim.figures.parts.style import FONT, LETTER, fills_of
 
 WIDTH: Final = 8.5
 ROW: Final = 0.27
 """Sizes are in inches."""
 LEAST: Final = 1e-3
-"""Share of the longest bar below which a part cannot be seen, and has no place in the legend."""
+"""Share of the longest bar below which a part is invisible, and left out of the legend."""
 
 
-def splits(
+def stacked_bars(
     rows: Mapping[str, Mapping[str, float]],
     *,
     starts: Sequence[float] | None = None,
@@ -29,18 +29,18 @@ def splits(
     x: str = "time (ms)",
     title: str = "",
 ) -> Chart:
-    """A bar for each row, its parts side by side; behind it the sum.
+    """Draw a bar for each row, its parts side by side, with the sum behind it.
 
-    Causes of time are filled as in every figure (``FILLS``, by the names of
-    ``mpcsim.sim.traces.flight.PARTS``); parts with other names get fillings of their own.
+    Parts of time have the fills of every figure (``FILLS``, by the names of
+    ``mpcsim.sim.traces.message_segments.PARTS``); parts with other names get neutral fills.
 
-    >>> figure = splits({"cold": {"handshake": 200.0, "propagation": 100.0},
+    >>> figure = stacked_bars({"cold": {"handshake": 200.0, "propagation": 100.0},
     ...                  "kept open": {"propagation": 100.0}})
 
     Args:
         rows: by name, the parts with their lengths, in order.
-        starts: where each bar begins, if not at zero.
-        parties: whose bar each is, if anybody's.
+        starts: start of each bar, if not zero.
+        parties: party of each bar, which gives the colour; None for none.
 
     Raises:
         UsageError: nothing to show, a part below zero, or more than fits on a screen.
@@ -56,7 +56,7 @@ def splits(
     each = row_height(len(rows), ROW, top + bottom, "bars")
     figure = new_chart(WIDTH, top + each * len(rows) + bottom)
     add_heading(figure, title)
-    totals = [rounded(sum(parts.values())) for parts in rows.values()]
+    totals = [format_rounded(sum(parts.values())) for parts in rows.values()]
     left = 0.2 + LETTER * max(map(len, rows))
     axes = add_axes(figure, left, 0.25 + LETTER * max(map(len, totals)), top, bottom)
     begin = list(starts) if starts is not None else [0.0] * len(rows)
@@ -77,7 +77,7 @@ def splits(
     axes.set_xlim(0, 1.02 * end)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     set_scale(axes, "x", "linear")
-    grid(axes, "x")
+    draw_grid(axes, "x")
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel(x, fontsize=FONT, color=DARK)

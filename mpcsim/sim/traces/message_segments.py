@@ -1,8 +1,7 @@
-"""A message's way, and where its time went.
+"""Segments of a message's transit: hops and services, each with its time by part.
 
-Nothing here looks at anything but the trace, so a loaded trace gives what the original gave. All
-times are milliseconds of the run's clock, from its start.
-"""
+All results are computed from the trace alone, so a loaded trace gives the same as the original.
+Times are milliseconds of the run's clock, from its start."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.traces.records import Hop, MessageRecord, RunRecord
 
 RESOLUTION_MS: Final = 1e-9
-"""Times closer than this are the same: a femtosecond of rounding is not a wait."""
+"""Difference below which times are equal: rounding errors are not waits."""
 
 PARTS: Final[Mapping[str, str]] = {
     "compute": "a party worked",
@@ -30,25 +29,25 @@ PARTS: Final[Mapping[str, str]] = {
     "flight": "real clock only: what the machinery took, or a fault added",
     "idle": "nothing happened: a party was down, or it waited for an answer or the deadline",
 }
-"""Where time can go. The first eight are the network's and the machines' own."""
+"""Parts of time, with their meanings; the first eight are those of network and machines."""
 
 
 def extra_ms(message: MessageRecord) -> float:
-    """What was added to a message's way after its last hop, by a fault."""
+    """Return the delay that a fault added to a message after its last hop."""
     if message.received_ms is None or not message.hops:
         return 0.0
     return max(0.0, message.received_ms - message.hops[-1].transfer.arrived_ms)
 
 
-def arrived(trace: RunRecord, message: MessageRecord) -> bool:
-    """Whether a message reached its receiver before the run was over."""
+def has_arrived(trace: RunRecord, message: MessageRecord) -> bool:
+    """Return whether a message reached its receiver before the run was over."""
     return message.received_ms is not None and message.received_ms <= (
         trace.finished_ms + RESOLUTION_MS
     )
 
 
 def hop_parts(hop: Hop) -> dict[str, float]:
-    """Where the time of one hop went, in order of time; without the service at its end."""
+    """Return the time of one hop by part, in order of time; without the service at its end."""
     transfer = hop.transfer
     return {
         "queueing": transfer.queueing_ms,
@@ -62,34 +61,34 @@ def hop_parts(hop: Hop) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Segment:
-    """A stretch of time at one place."""
+    """Interval of time that a party or a message spends at one place."""
 
     where: str
     """``party 1``, ``client → gateway`` or, for the service there, ``gateway``."""
     what: str
-    """Round or message."""
+    """Name of the round or message."""
     start_ms: float
     end_ms: float
     parts: Mapping[str, float]
-    """Where the time went (``PARTS``); adds up to ``end_ms - start_ms``."""
+    """Time by part (``PARTS``); adds up to ``end_ms - start_ms``."""
     message: int | None = None
     work: int | None = None
     party: PartyId | None = None
-    """Whose work or wait it is; None: a message was under way, or nothing happened."""
+    """Party that works or waits; None: a message was under way, or nothing happened."""
 
     @property
     def duration_ms(self) -> float:
         return self.end_ms - self.start_ms
 
 
-def label(message: MessageRecord) -> str:
-    """``Commit 1 → 3``"""
+def message_label(message: MessageRecord) -> str:
+    """Return a message's label: ``Commit 1 → 3``."""
     return f"{message.kind} {message.sender} → {message.receiver}"
 
 
-def flight(trace: RunRecord, message: MessageRecord) -> list[Segment]:
-    """A message's way from sending to receipt, or as far as it came."""
-    what, found, now = label(message), list[Segment](), message.sent_ms
+def message_segments(trace: RunRecord, message: MessageRecord) -> list[Segment]:
+    """Return the segments of a message's transit, from sending to receipt or loss."""
+    what, found, now = message_label(message), list[Segment](), message.sent_ms
 
     def add(where: str, until: float, parts: Mapping[str, float]) -> None:
         nonlocal now
