@@ -71,7 +71,7 @@ def run_to_end(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted 
 
 def finding_of(participant: Participant[Any]) -> Finding:
     """Return the finding of one party's present state."""
-    return Finding.of_outcome(participant.outcome or participant.waiting())
+    return Finding.of_outcome(participant.outcome or participant.waiting_state())
 
 
 def crash_if_raised(act: Callable[[], Finding]) -> Finding:

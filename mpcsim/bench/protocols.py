@@ -120,8 +120,8 @@ class TimedParty(Generic[R]):
     def outcome(self) -> Done[R] | Aborted | None:
         return self.party.outcome
 
-    def waiting(self) -> Waiting | None:
-        return self.party.waiting()
+    def waiting_state(self) -> Waiting | None:
+        return self.party.waiting_state()
 
     def start(self) -> list[Output[R]]:
         begin = time.process_time_ns()

@@ -25,7 +25,7 @@ class Participant(Protocol[R]):
     def outcome(self) -> Done[R] | Aborted | None: ...
     def start(self) -> list[Output[R]]: ...
     def receive(self, sender: int, data: bytes) -> list[Output[R]]: ...
-    def waiting(self) -> Waiting | None: ...
+    def waiting_state(self) -> Waiting | None: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class LocalRun(Generic[R]):
         """Return the state of every party: done, aborted, or waiting for whom."""
         found: dict[PartyId, Done[R] | Aborted | Waiting] = {}
         for i, party in self.parties.items():
-            state = party.outcome or party.waiting()
+            state = party.outcome or party.waiting_state()
             if state is None:
                 raise UsageError(f"party {i} has not started")
             found[i] = state

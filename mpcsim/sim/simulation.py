@@ -144,7 +144,7 @@ class SteppedOperation(Generic[R]):
 
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
-        """Parties, for inspection: ``waiting()``, ``outcome``, ``keep``, ``inbox``."""
+        """Parties, for inspection: ``waiting_state()``, ``outcome``, ``keep``, ``inbox``."""
         return self._run.parties
 
     @property

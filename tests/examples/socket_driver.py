@@ -134,7 +134,7 @@ class _Driver:
 
     def _look(self) -> None:
         """End the session if it is over, or cannot get there any more."""
-        waiting = self._party.waiting()
+        waiting = self._party.waiting_state()
         if self.ended.done():
             return
         if self._party.outcome is not None:

@@ -45,7 +45,7 @@ def test_step_by_hand():
     local.start()
     assert str(local.in_flight[0]) == "round 1: Commit from party 1 to party 2, 72 bytes"
     local.deliver(2)  # from party 2 to party 1
-    assert str(one.waiting()) == "waiting in round 2 (reveal) for Commit from 3"
+    assert str(one.waiting_state()) == "waiting in round 2 (reveal) for Commit from 3"
     tossed = results(local.finish())
     assert len(set(tossed.values())) == 1
     drawn = [party.inbox.own[toy_protocol.Reveal][1].coin for party in (one, two, three)]

@@ -281,7 +281,7 @@ def test_the_others_hear_of_a_run_that_is_given_up(kind, curve, post, why, threa
     assert result is error
     assert len(peers.posts) == post + 1
     # Prepared parties do not end for that (they may not); the gateway's registry decides.
-    waiting = {i for i, p in peers.parties.items() if isinstance(p.waiting(), Waiting)}
+    waiting = {i for i, p in peers.parties.items() if isinstance(p.waiting_state(), Waiting)}
     assert peers.aborted() | waiting == peers.parties.keys()
     assert not waiting or kind == "reshare"
 

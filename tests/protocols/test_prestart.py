@@ -66,7 +66,7 @@ def test_no_mpc_node_speaks_early(curve):
         OPERATOR, seal(held[OPERATOR].auth_key(CLIENT), plain, b"?", SystemRng()).encode()
     )
     assert party.outcome is None
-    assert party.waiting().unopened == {OPERATOR}
+    assert party.waiting_state().unopened == {OPERATOR}
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_messages_before_the_start_and_before_the_secrets_are_kept():
                 early.receive(party.me, output.data)
     again = resumed(early)
     assert early.start() == again.start()
-    assert early.waiting().round > 1
+    assert early.waiting_state().round > 1
     run.start()
     kept = 0
     while run.in_flight:

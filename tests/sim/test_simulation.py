@@ -264,7 +264,7 @@ def test_an_operation_can_be_stepped_and_then_finished():
         assert stepping.step()
         times.append(stepping.now_ms)
     assert times == sorted(times)
-    assert stepping.parties[3].waiting() is not None
+    assert stepping.parties[3].waiting_state() is not None
     assert stepping.trace.messages
     result = stepping.finish()
     assert result.ok

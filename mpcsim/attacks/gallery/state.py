@@ -79,9 +79,9 @@ class StoringDriver:
         """Outcome of the party."""
         return self.party.outcome
 
-    def waiting(self) -> Any:
+    def waiting_state(self) -> Any:
         """Return whom the party waits for."""
-        return self.party.waiting()
+        return self.party.waiting_state()
 
     def start(self) -> list[Any]:
         """Start the party, store it, return its messages."""

@@ -286,7 +286,7 @@ class Party(Generic[S, R]):
             return AbortNotice.__name__
         return self._kinds[number - 1][1].kind if 1 <= number <= len(self._kinds) else ""
 
-    def waiting(self) -> Waiting | None:
+    def waiting_state(self) -> Waiting | None:
         """Return whom the party waits for, or None if it is done, aborted or not started."""
         if self.phase in (Phase.NOT_STARTED, Phase.OVER):
             return None
@@ -683,5 +683,5 @@ class Party(Generic[S, R]):
         return step(self.listener, self.me, self.definition.name, number, name)
 
     def __repr__(self) -> str:
-        state = self.outcome or self.waiting() or "not started"
+        state = self.outcome or self.waiting_state() or "not started"
         return f"Party<{self.definition.name}, {self.me}, {state}>"
