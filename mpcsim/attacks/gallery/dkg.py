@@ -11,7 +11,9 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
-    can_combine,
+    broken_if_both_done,
+    broken_if_done,
+    cannot_combine,
     cheating_party,
     crash_if_raised,
     finding_of,
@@ -38,6 +40,7 @@ from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Rev
 from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
@@ -128,12 +131,9 @@ def rogue_key(build: Build) -> Finding:
     adversary.tamper = tamper
     honest = honest_dealer(build)
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
     text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
-    return Finding.broken_if(
-        honest.outcome.result.public_key == ED25519.base(y), Effect.CHOSEN_KEY, text
-    )
+    chosen = ED25519.base(y)
+    return broken_if_done(honest, lambda it: it.public_key == chosen, Effect.CHOSEN_KEY, text)
 
 
 # ---------------------------------------------------------------------- D2: threshold raise
@@ -158,13 +158,8 @@ def threshold_raise(build: Build) -> Finding:
     lax = without(DKG, Reason.THRESHOLD_MISMATCH)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
-    run_to_end(honest[HONEST], cheater, honest[THIRD])
-    outcomes = {i: p.outcome for i, p in honest.items()}
-    shares = [o.result for o in outcomes.values() if isinstance(o, Done)]
-    if len(shares) < 2:
-        return Finding.of_outcome(outcomes[HONEST])
     text = "a key of '2 of 3', of which no two honest shares make the key"
-    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
+    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D3: a bad share
@@ -175,13 +170,9 @@ def bad_share(build: Build) -> Finding:
     one = ED25519.scalar(1)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
-    run_to_end(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
-    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
-    shares = [o.result for o in outcomes if isinstance(o, Done)]
-    if len(shares) < 2:
-        return finding_of(honest[HONEST])
+    cheater = Adversary(cheating_dealer(ALL), bad)
     text = "both finish, with two shares that do not make the key"
-    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
+    return broken_if_both_done(honest, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D4: index zero
@@ -274,9 +265,8 @@ def _deal_unknown_constant(
 
     honest = honest_dealer(build)
     run_to_end(honest, Dealer(inner, reveal, lambda _, to: share))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    return Finding.broken(Effect.NO_KNOWLEDGE, f"{text}; nobody knows the key that came out")
+    text += "; nobody knows the key that came out"
+    return broken_if_done(honest, lambda _: True, Effect.NO_KNOWLEDGE, text)
 
 
 # ---------------------------------------------------------------------- D6: copied commitment
@@ -315,11 +305,13 @@ def copied_commitment(build: Build) -> Finding:
     adversary.tamper = copy
     honest = honest_dealer(build)
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    mine = honest.inbox.own[Reveal][1].coefficients[0]
     text = "the 'joint' key is twice party 1's own part: Y = 2*C_1"
-    return Finding.broken_if(honest.outcome.result.public_key == mine + mine, Effect.BIAS, text)
+
+    def is_twice_its_own(share: KeyShare) -> bool:
+        mine = honest.inbox.own[Reveal][1].coefficients[0]
+        return bool(share.public_key == mine + mine)
+
+    return broken_if_done(honest, is_twice_its_own, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D7: equivocation
@@ -347,12 +339,10 @@ def two_polynomials(build: Build) -> Finding:
 
     adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], adversary, honest[THIRD])
-    keys = [p.outcome.result.public_key for p in honest.values() if isinstance(p.outcome, Done)]
-    if len(keys) < 2:
-        return finding_of(honest[HONEST])
     text = "parties 1 and 3 finish with different public keys"
-    return Finding.broken_if(keys[0] != keys[1], Effect.SPLIT, text)
+    return broken_if_both_done(
+        honest, adversary, lambda a, b: a.public_key != b.public_key, Effect.SPLIT, text
+    )
 
 
 # ---------------------------------------------------------------------- D8: chain code
@@ -367,13 +357,15 @@ def two_chain_codes(build: Build) -> Finding:
 
     adversary = Adversary(cheating_dealer(ALL, "secp256k1"), alter_kind("Reveal", other, {THIRD}))
     honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], adversary, honest[THIRD])
-    records = [p.outcome.result.record for p in honest.values() if isinstance(p.outcome, Done)]
-    if len(records) < 2:
-        return finding_of(honest[THIRD])
-    children = [record.at((0,))[0] for record in records]
     text = "parties 1 and 3 finish with one key, and different children of it"
-    return Finding.broken_if(children[0] != children[1], Effect.SPLIT, text)
+    return broken_if_both_done(
+        honest,
+        adversary,
+        lambda a, b: a.record.at((0,))[0] != b.record.at((0,))[0],
+        Effect.SPLIT,
+        text,
+        otherwise=THIRD,
+    )
 
 
 def chosen_chain_code(build: Build) -> Finding:
@@ -392,12 +384,8 @@ def chosen_chain_code(build: Build) -> Finding:
     adversary.tamper = alter_kind("Reveal", steer)
     honest = honest_dealer(build, curve="secp256k1")
     run_to_end(honest, adversary)
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    code = honest.outcome.result.record.chain_code
-    return Finding.broken_if(
-        code[0] == 0, Effect.BIAS, "the chain code begins with the byte it was to have"
-    )
+    text = "the chain code begins with the byte it was to have"
+    return broken_if_done(honest, lambda it: it.record.chain_code[0] == 0, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D9: identity

@@ -17,7 +17,8 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
-    can_combine,
+    broken_if_both_done,
+    cannot_combine,
     cheating_party,
     finding_of,
     run_to_end,
@@ -35,6 +36,7 @@ from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
+from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
@@ -81,15 +83,13 @@ def small_order_in_key(build: Build) -> Finding:
                 return replace(message, coefficients=C, proof=proof)
 
     honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}
-    run_to_end(honest[HONEST], Dealer(inner, reveal), honest[THIRD])
-    outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
-    done = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
-    if len(done) < 2:
-        return finding_of(honest[HONEST])
-    Y = done[0].public_key.encode()
-    text = f"both finish with Y + T, which is not in the group: {Y.hex()[:16]}..."
-    outside = not sodium.crypto_core_ed25519_is_valid_point(Y)
-    return Finding.broken_if(outside and not can_combine(*done), Effect.UNUSABLE, text)
+
+    def is_outside(one: KeyShare, other: KeyShare) -> bool:
+        Y = one.public_key.encode()
+        return cannot_combine(one, other) and not sodium.crypto_core_ed25519_is_valid_point(Y)
+
+    text = "both finish with Y + T, which is not in the group"
+    return broken_if_both_done(honest, Dealer(inner, reveal), is_outside, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- S10: small order in R

@@ -9,7 +9,9 @@ from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
+    broken_if_both_done,
     can_combine,
+    cannot_combine,
     cheating_party,
     finding_of,
     honest_party,
@@ -147,13 +149,9 @@ def bad_helper(build: Build) -> Finding:
     bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     members = {i: resharing_party(build, shares, i) for i in (HONEST, THIRD)}
-    run_to_end(members[HONEST], Adversary(cheating_party(RESHARE, setup), bad), members[THIRD])
-    outcomes = [p.outcome for p in members.values()]
-    new = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
-    if len(new) < 2:
-        return finding_of(members[HONEST])
+    cheater = Adversary(cheating_party(RESHARE, setup), bad)
     text = "the 'recovered' share of party 1 does not fit party 3's"
-    return Finding.broken_if(not can_combine(*new), Effect.UNUSABLE, text)
+    return broken_if_both_done(members, cheater, cannot_combine, Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D13, mixed epochs

@@ -23,6 +23,7 @@ from mpcsim.attacks.harness import (
     HONEST,
     THIRD,
     WANTED,
+    broken_if_done,
     cheating_party,
     crash_if_raised,
     finding_of,
@@ -278,10 +279,8 @@ def chosen_nonce(build: Build) -> Finding:
 
     honest = honest_signer(build)
     run_to_end(honest, cheating_signer(answer_last(ECDSA, respond)))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
     text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
-    return Finding.broken_if(honest.outcome.result.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+    return broken_if_done(honest, lambda it: it.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- O7: equivocation
@@ -349,10 +348,13 @@ def invalid_signature(build: Build) -> Finding:
     wrong = alter_kind("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
     run_to_end(honest, Adversary(cheating_signer(ECDSA), wrong))
-    if not isinstance(honest.outcome, Done):
-        return finding_of(honest)
-    valid = steps.verifies(honest.outcome.result, DIGEST, honest.setup.share.public_key)
-    return Finding.broken_if(not valid, Effect.BAD_OUTPUT, "released, and libsecp256k1 refuses it")
+    public_key = honest.setup.share.public_key
+    return broken_if_done(
+        honest,
+        lambda it: not steps.verifies(it, DIGEST, public_key),
+        Effect.BAD_OUTPUT,
+        "released, and libsecp256k1 refuses it",
+    )
 
 
 def assemble_without_low_s(

@@ -184,6 +184,11 @@ class AttackEnvironment:
         """Return a user of the service, with a token."""
         return User(self, name, self.service.gateway.token(name))
 
+    def user_with_key(self, curve: str = CURVE) -> tuple[User, Strings]:
+        """Return a user of the service who has generated a key, and its strings."""
+        user = self.user()
+        return user, user.generate(curve)
+
     def now(self) -> float:
         """Return seconds since 1970, by the service's clock."""
         return VIRTUAL_START + self.service.now_ms / 1000

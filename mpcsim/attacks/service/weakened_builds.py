@@ -158,18 +158,18 @@ def _use_known_pepper(service: LocalService) -> None:
     wallet._rng = _NoPepper(wallet._rng)
 
 
-def _skip_use_check(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._vault.check_authentic = lambda *_: None
+@for_both_nodes
+def _skip_use_check(node: Any) -> None:
+    node._vault.check_authentic = lambda *_: None
 
 
 NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _skip_use_check)
 NO_PEPPER: Final = Part("a vault without a pepper", _use_known_pepper)
 
 
-def _skip_attestation_check(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._attestations.check = lambda key_id: None
+@for_both_nodes
+def _skip_attestation_check(node: Any) -> None:
+    node._attestations.check = lambda key_id: None
 
 
 ATTESTED_UNSEEN: Final = Part(
@@ -196,12 +196,8 @@ def _serve_any_share(node: Any) -> None:
     node._shares.active_share = mine
 
 
-def _open_any_epoch(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        _open_any_epoch_at(link.node)
-
-
-def _open_any_epoch_at(node: Any) -> None:
+@for_both_nodes
+def _open_any_epoch(node: Any) -> None:
     usable = node._shares.usable_share
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
@@ -251,9 +247,9 @@ class _AnyGrants:
         return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
 
 
-def _accept_any_grant(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._boot._grants = _AnyGrants()
+@for_both_nodes
+def _accept_any_grant(node: Any) -> None:
+    node._boot._grants = _AnyGrants()
 
 
 ANY_GRANT: Final = Part("MPC nodes that accept any grant", _accept_any_grant)
@@ -277,9 +273,9 @@ TRUSTING_START: Final = Part(
 # ------------------------------------------------------------------ stores
 
 
-def _keep_write_log(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node.store._database.forget = lambda: None
+@for_both_nodes
+def _keep_write_log(node: Any) -> None:
+    node.store._database.forget = lambda: None
 
 
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_write_log)
@@ -365,9 +361,9 @@ ANY_RECORD: Final = Part("a REST node that checks no record", _accept_any_record
 # ------------------------------------------------------------------ presignatures
 
 
-def _skip_allowances(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._presignatures.usage_tokens.use = lambda *_: None
+@for_both_nodes
+def _skip_allowances(node: Any) -> None:
+    node._presignatures.usage_tokens.use = lambda *_: None
 
 
 NO_ALLOWANCES: Final = Part(
@@ -375,9 +371,9 @@ NO_ALLOWANCES: Final = Part(
 )
 
 
-def _keep_boot_at_restart(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        link.node._boot.start = link.node._presignatures.clear = lambda: None
+@for_both_nodes
+def _keep_boot_at_restart(node: Any) -> None:
+    node._boot.start = node._presignatures.clear = lambda: None
 
 
 STORED_BOOTS: Final = Part(
@@ -487,12 +483,8 @@ def _remember_all_suspensions(service: LocalService) -> None:
     service.gateway.gateway.suspensions._has_room = lambda key_id: True  # type: ignore[method-assign]
 
 
-def _accept_any_notice(service: LocalService) -> None:
-    for link in service.gateway.links.values():
-        _suspend_for_anybody(link.node)
-
-
-def _suspend_for_anybody(node: Any) -> None:
+@for_both_nodes
+def _accept_any_notice(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")

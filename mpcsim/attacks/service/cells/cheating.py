@@ -18,7 +18,7 @@ from mpcsim.attacks.service import weakened_builds
 from mpcsim.attacks.service.attack_environment import CURVE, WAY_S, AttackEnvironment, Strings, User
 from mpcsim.attacks.service.builds import Part, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
-from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.hostile import Call, InterceptingProxy
 from mpcsim.attacks.service.model import ServiceAttack
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
@@ -94,10 +94,19 @@ def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -
 # ------------------------------------------------------------------ variants
 
 
+def _user_of_cheating_operator(
+    env: AttackEnvironment,
+) -> tuple[User, InterceptingProxy, Strings]:
+    """Return a user with a key whose operator cheats from now on, and a proxy at the gateway."""
+    alice, proxy = env.user(), env.intercept_gateway()
+    key = alice.generate("secp256k1")
+    corrupt_signer(env)
+    return alice, proxy, key
+
+
 def guess_in_sequence(env: AttackEnvironment) -> Finding:
     """Guess in one session after the other."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    alice, key = env.user_with_key("secp256k1")
     corrupt_signer(env)
     return guess_until_two_failures(env, alice.sign, key)
 
@@ -105,9 +114,7 @@ def guess_in_sequence(env: AttackEnvironment) -> Finding:
 def guess_as_token_expires(env: AttackEnvironment) -> Finding:
     """Guess in calls whose token expires before the operator answers: nobody may suspend the key
     then."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    _, proxy, key = _user_of_cheating_operator(env)
 
     async def late(call: Call) -> None:
         if call.verb == "sign":
@@ -126,9 +133,7 @@ def guess_as_token_expires(env: AttackEnvironment) -> Finding:
 def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
     """Guess while the institution is cut off once the vault is open: it never hears of the
     suspension."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     link = env.service.gateway.links[INSTITUTION]
 
     def cut(call: Call) -> None:
@@ -145,9 +150,7 @@ def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
 
 def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
     """Guess while the first requests to suspend the key are lost on the way to the gateway."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     lost: list[Call] = []
 
     def lose(call: Call) -> None:
@@ -161,8 +164,7 @@ def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
 
 def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
     """Guess at two REST nodes in turn: one has seen the failed check, one has not."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    alice, key = env.user_with_key("secp256k1")
     corrupt_signer(env)
     replica = env.stolen_credentials(alice.token)
     turns = [alice.sign, replica.sign_stored]
@@ -181,8 +183,7 @@ def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
 
 def guess_across_restarts(env: AttackEnvironment) -> Finding:
     """Guess while everything is restarted after every call: only stored state survives."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    alice, key = env.user_with_key("secp256k1")
     bits = iter(range(SESSIONS))
     corrupt_signer(env, bits)
 
@@ -198,9 +199,7 @@ def guess_across_restarts(env: AttackEnvironment) -> Finding:
 
 def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
     """Deliver the request to suspend the key after the user has recovered it."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     held: list[Call] = []
 
     def hold(call: Call) -> None:
@@ -228,9 +227,7 @@ def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
 def guess_concurrently(env: AttackEnvironment) -> Finding:
     """Guess in many sessions at once: the operator claims that its part is over after each guess,
     so that many REST nodes look at a guess before any has reported."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     hostile = env.corrupt_node(OPERATOR)
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
@@ -271,9 +268,7 @@ def guess_concurrently(env: AttackEnvironment) -> Finding:
 def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
     """Guess in answers that are kept back until the session's turn is over and the next has begun,
     so that two are looked at before any is reported."""
-    alice, proxy = env.user(), env.intercept_gateway()
-    key = alice.generate("secp256k1")
-    corrupt_signer(env)
+    alice, proxy, key = _user_of_cheating_operator(env)
     port = _DelayedAnswers(env.corrupt_node(OPERATOR))
     env.service.gateway.links[OPERATOR].port = port
 
@@ -327,8 +322,7 @@ async def _error_message(signing: Awaitable[str]) -> str:
 
 def strangers_suspension(env: AttackEnvironment) -> Finding:
     """Suspend the user's key, as a token thief."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     env.ask_gateway(
         "suspend", weakened_builds.strangers_suspension(alice.user_id, key["key_id"]), alice.token
     )
@@ -337,8 +331,7 @@ def strangers_suspension(env: AttackEnvironment) -> Finding:
 
 def gateways_suspension(env: AttackEnvironment) -> Finding:
     """Suspend the user's key as the gateway, which makes the tags itself."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
     body = replace(body, tag=env.service.gateway.gateway.suspensions.session_tag(body.occasion))
     env.ask_gateway("suspend", body, None)
@@ -348,8 +341,7 @@ def gateways_suspension(env: AttackEnvironment) -> Finding:
 def many_suspensions(env: AttackEnvironment) -> Finding:
     """Keep the tags of all sessions of a signer, and have the key suspended for each while no MPC
     node can be reached."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     thief = env.stolen_credentials(alice.token)
     for _ in range(MANY):
         thief.sign_stored(key)
@@ -387,7 +379,7 @@ K, X = Goal.K, Goal.X
 def _entry(
     name: str,
     does: str,
-    play: Callable[[AttackEnvironment], Finding],
+    run: Callable[[AttackEnvironment], Finding],
     *,
     says: str,
     check: str,
@@ -399,7 +391,7 @@ def _entry(
         id=f"guesses at Delta, {name}",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name=does,
-        run=play,
+        run=run,
         check=check,
         says=says,
         research=lambda: ResearchBuild(*without),

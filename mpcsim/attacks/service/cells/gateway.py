@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -37,8 +37,7 @@ from mpcsim.service.vault.use import hashes
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
     """Recover with an issued token, without activation, and ask the node to sign with its share."""
-    alice = env.user()
-    key = alice.generate()
+    _, key = env.user_with_key()
     thief = env.stolen_credentials(env.service.gateway.token("alice"))
     share = thief.recover_unactivated()
     env.make_gateway_accept(share)  # what the gateway itself would ask is no obstacle to it
@@ -152,43 +151,45 @@ def _opened_by(
     )
 
 
-def message_of_its_own(env: AttackEnvironment) -> Finding:
-    """Insert another message into a user's request to sign."""
+def _sign_changed(
+    env: AttackEnvironment,
+    change: Callable[[wire.Sign], wire.Sign],
+    curve: str = CURVE,
+    path: str | None = None,
+) -> tuple[Strings, bytes, wire.Signing]:
+    """Change a user's request to sign; return the key, the signature if any, and the answer.
+
+    Raises:
+        Refusal: an MPC node, or the gateway, refuses the changed request.
+    """
     proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate()
+    key = alice.generate(curve)
 
     def substitute(call: Call) -> None:
         if call.verb == "sign":
-            call.body = replace(wire.Sign.from_bytes(call.body), message=WANTED).to_bytes()
+            call.body = change(wire.Sign.from_bytes(call.body)).to_bytes()
 
     proxy.before = substitute
     signature = b""
     with suppress(Refusal):
-        signature = alice.sign(key)
-    (asked,) = proxy.calls_of("sign")
+        signature = alice.sign(key, path=path)
+    (asked, *_) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
+    return key, signature, wire.Signing.from_bytes(asked.reply)
+
+
+def message_of_its_own(env: AttackEnvironment) -> Finding:
+    """Insert another message into a user's request to sign."""
+    key, signature, _ = _sign_changed(env, lambda body: replace(body, message=WANTED))
     return check_forgery(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
 def path_of_its_own(env: AttackEnvironment) -> Finding:
     """Insert another path into a user's request to sign with a child key."""
-    proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate("secp256k1")
-
-    def substitute(call: Call) -> None:
-        if call.verb == "sign":
-            call.body = replace(wire.Sign.from_bytes(call.body), path=(8,)).to_bytes()
-
-    proxy.before = substitute
-    with suppress(Refusal):
-        alice.sign(key, path="m/7")
-    (asked, *_) = proxy.calls_of("sign")
-    if asked.status != 200:
-        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    _, _, answer = _sign_changed(env, lambda body: replace(body, path=(8,)), "secp256k1", "m/7")
     return succeed_if(
-        answered > 0, "the MPC node signs with a child that nobody asked for", "nothing"
+        len(answer.messages) > 0, "the MPC node signs with a child that nobody asked for", "nothing"
     )
 
 
@@ -198,32 +199,21 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     With a signature share of the MPC node for a message of its own, the gateway would lack the
     client's; it never comes to that.
     """
-    proxy, alice = env.intercept_gateway(), env.user()
-    key = alice.generate()
-    share = env.shares(env.me)[key["key_id"]]
-    sent: list[wire.Sign] = []
 
-    def substitute(call: Call) -> None:
-        if call.verb == "sign":
-            body = wire.Sign.from_bytes(call.body)
-            party = stand_in(share, body.session_id, PartyId(body.signer))
-            sent.append(replace(body, message=WANTED, messages=party, first=hashes(party)))
-            call.body = sent[-1].to_bytes()
+    def another_client(body: wire.Sign) -> wire.Sign:
+        (share,) = env.shares(env.me).values()
+        party = stand_in(share, body.session_id, PartyId(body.signer))
+        return replace(body, message=WANTED, messages=party, first=hashes(party))
 
-    proxy.before = substitute
-    with suppress(Refusal):
-        alice.sign(key)
-    (asked,) = proxy.calls_of("sign")
-    if asked.status != 200:
-        raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
-    return succeed_if(answered > 0, "the MPC node signs with a client that is none", "nothing")
+    _, _, answer = _sign_changed(env, another_client)
+    return succeed_if(
+        len(answer.messages) > 0, "the MPC node signs with a client that is none", "nothing"
+    )
 
 
 def strangers_halves(env: AttackEnvironment) -> Finding:
     """Seal halves as a stranger, and have them opened with an issued token."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     secret = SystemRng().bytes(HALF_BYTES)
     thief = env.stolen_credentials(env.service.gateway.token("alice"))
     store = SecretStore.from_text(key["secret_store"])

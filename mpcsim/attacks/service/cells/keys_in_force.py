@@ -36,6 +36,7 @@ Asks = dict[PartyId, Ask]
 # ------------------------------------------------------------------ without the checks
 
 
+@weakened_builds.for_both_nodes
 def _obey_gateway(node: Any) -> None:
     """Make a node vote for any share it has, and activate and drop shares on the gateway's word."""
     store = node.store
@@ -70,6 +71,7 @@ def _obey_gateway(node: Any) -> None:
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
+@weakened_builds.for_both_nodes
 def _sign_any_abort(node: Any) -> None:
     def abort(grant: Any, data: bytes) -> Ended:
         return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
@@ -77,10 +79,12 @@ def _sign_any_abort(node: Any) -> None:
     node._verbs = {**node._verbs, "abort": abort}
 
 
+@weakened_builds.for_both_nodes
 def _skip_vote_check(node: Any) -> None:
     node._voting._voted_for = lambda body: True
 
 
+@weakened_builds.for_both_nodes
 def _abort_own_shares_only(node: Any) -> None:
     store = node.store
     honest = store.abort
@@ -97,18 +101,16 @@ def _abort_own_shares_only(node: Any) -> None:
 
 ON_THE_GATEWAYS_WORD: Final = Part(
     "MPC nodes that put in force what the gateway says",
-    weakened_builds.for_both_nodes(_obey_gateway),
+    _obey_gateway,
 )
-ABORTS_ANYTHING: Final = Part(
-    "MPC nodes that sign any abort", weakened_builds.for_both_nodes(_sign_any_abort)
-)
+ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", _sign_any_abort)
 ABORTS_UNSEEN: Final = Part(
     "MPC nodes that abort what neither has a share of",
-    weakened_builds.for_both_nodes(_skip_vote_check),
+    _skip_vote_check,
 )
 MINDS_WHOSE: Final = Part(
     "MPC nodes that abort nothing of which they hold another user's share",
-    weakened_builds.for_both_nodes(_abort_own_shares_only),
+    _abort_own_shares_only,
 )
 
 
@@ -161,8 +163,7 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 def recovery_on_the_side(env: AttackEnvironment) -> Finding:
     """Get one MPC node's vote for a recovery that comes to nothing; after the user has recovered,
     try to replace the newer share by the older."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     asks = _access_to_nodes(env, alice)
     record = env.shares(env.me)[key["key_id"]].record
     planted = run_recovery(env, record, asks)
@@ -183,8 +184,7 @@ def recovery_on_the_side(env: AttackEnvironment) -> Finding:
 def two_recoveries(env: AttackEnvironment) -> Finding:
     """Settle two recoveries from one epoch, one at each MPC node, so that no two shares fit
     together."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     asks = _access_to_nodes(env, alice)
     record = env.shares(MPC_NODES[0])[key["key_id"]].record
     halves = {}

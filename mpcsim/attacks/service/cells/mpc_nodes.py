@@ -185,8 +185,7 @@ def half_of_the_vault(env: AttackEnvironment) -> Finding:
 def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
     """Report impossible or unreadable holdings at the gateway's start; the user signs with the
     other node."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
     shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = env.corrupt_node(), env.service.gateway.gateway.activation
@@ -270,8 +269,7 @@ def passwords_with_replay(env: AttackEnvironment) -> Finding:
 def whole_vault(env: AttackEnvironment) -> Finding:
     """Open the stolen store alone, which policy ``signer`` seals to one node, and combine the
     client's share with the node's own."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     store = SecretStore.from_text(key["secret_store"])
     sealed = EncryptedShare.from_text(key["encrypted_share"])
     secret = VaultKey(bytearray(env.own_half(store)))
@@ -283,7 +281,7 @@ def whole_vault(env: AttackEnvironment) -> Finding:
 
 def password_of_whole(env: AttackEnvironment) -> Finding:
     """Open the stolen store alone, with policy ``signer``, and try passwords on its secret."""
-    key = env.user().generate()
+    _, key = env.user_with_key()
     opened = env.own_half(SecretStore.from_text(key["secret_store"]))
     found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
@@ -292,8 +290,7 @@ def password_of_whole(env: AttackEnvironment) -> Finding:
 def suspended_elsewhere(env: AttackEnvironment) -> Finding:
     """Sign with a key that only the other node has suspended: with policy ``signer`` this node
     opens the vault alone, and the gateway has forgotten the suspension."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     env.node(env.other).store.suspend(key["key_id"], "seen cheating")
     signature = alice.sign(key, WANTED.hex(), env.me)
     return check_forgery(CURVE, key["public_key"], signature, "with a key that is suspended")
@@ -301,8 +298,7 @@ def suspended_elsewhere(env: AttackEnvironment) -> Finding:
 
 def another_child(env: AttackEnvironment) -> Finding:
     """Sign with the key itself when asked to sign with a child key."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    alice, key = env.user_with_key("secp256k1")
     node = env.node(env.me)
     honest = node._signing.signer
     node._signing.signer = lambda share, body: honest(share, replace(body, path=()))
@@ -368,8 +364,7 @@ def inside_a_recovery(env: AttackEnvironment) -> Finding:
 
 def recovery_with_token(env: AttackEnvironment) -> Finding:
     """Run a recovery with the thief as client and the node as itself; never activate it."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     before = env.events(env.other)
     share = env.stolen_credentials(alice.token).recover_unactivated()
     mine = env.shares(env.me)[share.record.epoch.hex()]
@@ -384,7 +379,7 @@ def recovery_with_token(env: AttackEnvironment) -> Finding:
 
 def two_of_three(env: AttackEnvironment) -> Finding:
     """Combine both MPC nodes' shares."""
-    key = env.user().generate()
+    _, key = env.user_with_key()
     shares = [env.shares(party)[key["key_id"]] for party in MPC_NODES]
     return check_key_recovery(shares, key["public_key"], "both MPC nodes' shares")
 
@@ -392,8 +387,7 @@ def two_of_three(env: AttackEnvironment) -> Finding:
 def halves_without_strings(env: AttackEnvironment) -> Finding:
     """Open both halves at both MPC nodes; there is no salt to try passwords with."""
     nodes = [env.corrupt_node(party) for party in MPC_NODES]
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     alice.sign(key)
     salt = SecretStore.from_text(key["secret_store"]).salt
     passed = [asked.body + (asked.reply or b"") for node in nodes for asked in node.requests]

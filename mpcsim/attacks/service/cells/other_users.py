@@ -34,8 +34,7 @@ SMART_ACCOUNT: Final = f"/core/evm/v2/erc4337/0x{'11' * 20}/nonce"
 
 def requests_without_credentials(env: AttackEnvironment) -> Finding:
     """Request everything of node and gateway, without a token and with made-up ones."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     tries: list[Callable[[], object]] = [
         partial(env._http, "POST", path, token, body, kind)
         for path in (SIGN_UP, LOGIN)

@@ -113,15 +113,14 @@ def password_recorded(env: AttackEnvironment) -> Finding:
 
 def strings_without_token(env: AttackEnvironment) -> Finding:
     """Ask for both stolen strings to be opened, without a token."""
-    alice = env.user()
-    key = alice.generate()
+    _, key = env.user_with_key()
     signature = env.impersonate("").sign(key, WANTED.hex())
     return check_forgery(CURVE, key["public_key"], signature, "with both strings and no token")
 
 
 def strings_without_pepper(env: AttackEnvironment) -> Finding:
     """Try passwords on both stolen strings, with every part of them as pepper."""
-    key = env.user().generate()
+    _, key = env.user_with_key()
     store = SecretStore.from_text(key["secret_store"])
     known = store.to_text().encode() + bytes(KEY_BYTES)
     windows = {known[i : i + KEY_BYTES] for i in range(len(known) - KEY_BYTES + 1)}
@@ -138,8 +137,7 @@ def strings_without_pepper(env: AttackEnvironment) -> Finding:
 
 def recovery(env: AttackEnvironment) -> Finding:
     """Recover the key under a password of the thief's own."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     stolen = env.impersonate(alice.token)
     new = stolen.recover(password="mine now")
     signature = stolen.sign(new, WANTED.hex())
@@ -158,8 +156,7 @@ def recovery(env: AttackEnvironment) -> Finding:
 
 def silent_recovery(env: AttackEnvironment) -> Finding:
     """Play the client's side of a recovery without activation, so that the user notices nothing."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     thief = env.stolen_credentials(alice.token)
     share = thief.recover_unactivated()
     signature = thief.sign_with(share, WANTED, OPERATOR)
@@ -178,8 +175,7 @@ def first_key(env: AttackEnvironment) -> Finding:
 
 def second_key(env: AttackEnvironment) -> Finding:
     """Generate another key where the user has one."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     planted = env.impersonate(alice.token).generate(password="mine")
     return succeed_if(
         alice.shown_public_key() == planted["public_key"] != key["public_key"],
@@ -205,8 +201,7 @@ def generation_on_the_side(env: AttackEnvironment) -> Finding:
 
 def open_with_token(env: AttackEnvironment) -> Finding:
     """Sign as the user, with both strings and a token."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     signature = env.impersonate(alice.token).sign(key, WANTED.hex())
     return check_forgery(
         CURVE, key["public_key"], signature, "as the user, until the token expires"
@@ -216,8 +211,7 @@ def open_with_token(env: AttackEnvironment) -> Finding:
 def store_without_share(env: AttackEnvironment) -> Finding:
     """Begin to sign with secret store and token, but without the encrypted share, again and again,
     and search the MPC node's answers for the rest of a signature."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     thief, answered = env.stolen_credentials(alice.token), 0
     store = SecretStore.from_text(key["secret_store"])
     known = [*store.auth_keys.values(), thief.open_vault(key)[:KEY_BYTES]]
@@ -239,8 +233,7 @@ def store_without_share(env: AttackEnvironment) -> Finding:
 
 def password_of_vault(env: AttackEnvironment) -> Finding:
     """Open the vault with both strings and a token, then try passwords without asking anyone."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     opened = env.stolen_credentials(alice.token).open_vault(key)
     found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
     return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
@@ -248,8 +241,7 @@ def password_of_vault(env: AttackEnvironment) -> Finding:
 
 def key_token(env: AttackEnvironment) -> Finding:
     """Try a key token wherever an access token is accepted."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     token = alice.ask(f"token?id={key['key_id']}")["token"]
     stolen = env.impersonate(token)
     bodies = {

@@ -117,8 +117,7 @@ def set_up_presignatures(
     env: AttackEnvironment, count: int = 1
 ) -> tuple[User, Strings, Collector, list[str]]:
     """Return a user with a key and presignatures, at the corrupt MPC node."""
-    alice = env.user()
-    key = alice.generate("secp256k1")
+    alice, key = env.user_with_key("secp256k1")
     collector = Collector.of(env)
     body = {**key, "count": count, "signer": ROLES[env.me]}
     return alice, key, collector, alice.ask("presign", body)["presignatures"]

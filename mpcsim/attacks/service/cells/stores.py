@@ -63,8 +63,7 @@ def another_key(env: AttackEnvironment, store: str) -> Finding:
 
 def passwords_in_stores(env: AttackEnvironment) -> Finding:
     """Search all files of all stores, old and new, for something to try passwords on."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     alice.public_key(key)
     alice.recover()
     store = SecretStore.from_text(key["secret_store"])
@@ -81,8 +80,7 @@ def passwords_in_stores(env: AttackEnvironment) -> Finding:
 def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
     """Recover with a stolen token without activation; later search a copy of the MPC node's
     disk."""
-    alice = env.user()
-    key = alice.generate()
+    alice, key = env.user_with_key()
     share = env.stolen_credentials(alice.token).recover_unactivated()
     env.service.wait(600_000)  # the session expires
     alice.sign(key)
