@@ -42,7 +42,7 @@ def select_attacks(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tup
 
 
 def load_attacks(file: Path) -> tuple[Attack, ...]:
-    """All attacks that a Python file defines, in its order, alone or in tuples and lists.
+    """Return all attacks that a Python file defines, in its order, alone or in tuples and lists.
 
     The file is run, as ``python FILE`` would.
 

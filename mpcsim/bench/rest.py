@@ -130,7 +130,7 @@ def rest_figures(real_runs: int = REAL_RUNS) -> dict[str, float]:
 
 
 def table(figures: Mapping[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     head = ("virtual ms", "real ms", "round trips")
     lines = [f"{'POST /v3/wallet/sign':<34}" + "".join(f"{name:>12}" for name in head)]
     for case in CASES:
@@ -145,7 +145,7 @@ def table(figures: Mapping[str, float]) -> str:
 
 
 def reached(name: str, virtual_ms: float) -> bool:
-    """Whether a case is as fast as promised; those of which nothing is promised are."""
+    """Return whether a case is as fast as promised; those of which nothing is promised are."""
     if name in TARGET_MS:
         return virtual_ms <= TARGET_MS[name]
     return name not in TARGETS or round(virtual_ms / ROUND_TRIP_MS, 1) <= TARGETS[name]

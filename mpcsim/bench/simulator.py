@@ -74,9 +74,11 @@ def engine_figures(runs: int) -> dict[str, float]:
 
 
 def forwarding_figures() -> dict[str, float]:
-    """A two-party secp256k1 signature with 50 ms on every hop, in virtual time: what a gateway
-    makes of it that stores messages before it forwards them, and one that does not. These follow
-    from the model; no machine changes them."""
+    """Return durations of a two-party secp256k1 signature with 50 ms on every hop, in virtual time.
+
+    They are those through a gateway that stores messages before it forwards them, and through one
+    that does not; they follow from the model, and no machine changes them.
+    """
     figures = {}
     for forwarding in FORWARDING:
         network = Network.star(50.0, 50.0, 50.0).with_connection(forwarding=forwarding)
@@ -87,7 +89,7 @@ def forwarding_figures() -> dict[str, float]:
 
 
 def simulator_figures(runs: int = 30) -> dict[str, float]:
-    """All figures of the simulator, by name.
+    """Return all figures of the simulator, by name.
 
     ``replay_{lossless,lossy}_samples_per_s``: replayed two-party signatures a second on one core,
     without losses and with ``LOSS``; ``..._approximate_samples_per_s``: the same with fitted
@@ -116,5 +118,5 @@ def simulator_figures(runs: int = 30) -> dict[str, float]:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     return "\n".join(f"{name:<40}{value:>16,.1f}" for name, value in figures.items())

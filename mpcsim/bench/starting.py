@@ -140,7 +140,7 @@ def _start_s(folders: list[Path]) -> float:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = ["start of the gateway, until it answers", ""]
     for name, value in figures.items():
         line = f"{name:<40}{value:>10.2f}".removesuffix(".00")

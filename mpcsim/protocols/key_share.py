@@ -155,8 +155,8 @@ class Guard:
     Shares that come from storage or from key generation have one guard per epoch and holder in
     this process (``of``), however often they are loaded, so that a failed check in one session
     reaches the sessions that are already open, and those that are opened later. It is meant for one
-    thread. Whoever uses a share in several processes must allow only one open signing session per
-    key and peer.
+    thread. A driver that uses a share in several processes must allow only one open signing session
+    per key and peer.
     """
 
     _known: ClassVar[WeakValueDictionary[tuple[bytes, int], Guard]] = WeakValueDictionary()

@@ -129,10 +129,10 @@ class Failure:
     def __str__(self) -> str:
         *before, last = self.steps or [""]
         lines = [self.broken.statement, f"[{self.broken.name}]", ""]
-        told = [*before, f"{last}: {self.broken.problem}" if last else self.broken.problem]
-        if last and len(told[-1]) > WIDE:
-            told[-1] = f"{last}:\n     {self.broken.problem}"
-        lines += [f"  {number}. {sentence}" for number, sentence in enumerate(told, 1)]
+        shown = [*before, f"{last}: {self.broken.problem}" if last else self.broken.problem]
+        if last and len(shown[-1]) > WIDE:
+            shown[-1] = f"{last}:\n     {self.broken.problem}"
+        lines += [f"  {number}. {sentence}" for number, sentence in enumerate(shown, 1)]
         if self.seed is not None:
             lines += ["", f"seed {self.seed}" + (f" ({self.budget})" if self.budget else "")]
         lines += self.notes

@@ -94,11 +94,11 @@ class Model:
     users: dict[str, User] = field(default_factory=dict)
 
     def every_key(self) -> Iterator[tuple[User, Key]]:
-        """Every key with its owner."""
+        """Yield every key with its owner."""
         for user in self.users.values():
             for key in user.keys.values():
                 yield user, key
 
     def key_ids(self) -> set[str]:
-        """Every key_id ever issued."""
+        """Return every key_id ever issued."""
         return {share.key_id for _, key in self.every_key() for share in key.shares}

@@ -9,7 +9,7 @@ token.
 
 Own tests take the fixtures. To test another target than the address on the command line, override
 ``wallet_target``; without either, tests that take it are skipped. (The tests of the suite are not:
-whoever names it wants something tested.) ::
+a user who names it wants something tested.) ::
 
     @pytest.fixture
     def wallet_target():

@@ -286,7 +286,7 @@ def _hexadecimal(size: SearchStrategy[int]) -> SearchStrategy[str]:
 
 
 def _numbers(most: int) -> SearchStrategy[Any]:
-    """A number in every form that requests may have."""
+    """Return a number in every form that requests may have."""
     number = st.one_of(st.integers(0, min(most, 1 << 32)), st.integers(0, most))
     return st.one_of(number, number.map(str), number.map(hex))
 

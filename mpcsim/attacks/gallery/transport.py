@@ -1,7 +1,7 @@
-"""Attacks of whoever carries the messages, and on what names a session.
+"""Attacks by the carrier of the messages, and on session ids.
 
-The carrier (a gateway, say) is nobody's friend: it reads, drops, repeats, reorders, alters and
-invents. What it must not get is a secret, or a ban for an honest party.
+The carrier (a gateway, say) is not trusted: it reads, drops, repeats, reorders, alters and invents
+messages. It must get no secret, and no ban for an honest party.
 """
 
 from __future__ import annotations
@@ -175,12 +175,12 @@ def forged_message(build: Build) -> Finding:
 
 
 def derive_one_key(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
-    """A key for a pair of parties: the same for both directions and all messages."""
+    """Return a key for a pair of parties: the same for both directions and all messages."""
     return AESGCM(tagged_hash(Tag.CHANNEL_KEY, pair_secret))
 
 
 def reused_key_stream(build: Build) -> Finding:
-    """The carrier adds up what goes one way and what comes back: E(p) + E(p') = p + p'."""
+    """Add the ciphertexts of both directions, as the carrier: E(p) + E(p') = p + p'."""
     seal_ = build.function(seal)
     rng, secret = SeededRng("sealing"), bytes(32)
     known, wanted = b"known to the carrier: ok, go on.", b"the secret share of someone else"
@@ -199,7 +199,7 @@ def reused_key_stream(build: Build) -> Finding:
 
 
 def eavesdropping(build: Build) -> Finding:
-    """The carrier collects the dealt shares: f_i(j) and f_i(k) give f_i(0), for every i."""
+    """Collect the dealt shares, as the carrier: f_i(j) and f_i(k) give f_i(0), for every i."""
     agreed = dkg.setup("ed25519", 2, ALL)
     parties = {i: honest_party(build, DKG, agreed, i) for i in ALL}
     read: dict[int, dict[int, Scalar]] = {i: {} for i in ALL}

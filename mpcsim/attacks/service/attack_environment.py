@@ -685,7 +685,7 @@ def random_id() -> bytes:
 
 
 def client_secret(curve: str, secret: int) -> Any:
-    """A scalar of an attacker's own."""
+    """Return a scalar of an attacker's own."""
     return group_of(curve).scalar(secret)
 
 

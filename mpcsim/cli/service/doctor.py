@@ -105,8 +105,8 @@ def _name(text: str) -> tuple[str, str]:
 
 def _line(examined: Examined) -> str:
     finding = examined.finding
-    told = map(_sentence, (*finding.problems, *finding.notes))
-    problems = "; ".join([*([] if finding.problems else ["fits"]), *told])
+    sentences = map(_sentence, (*finding.problems, *finding.notes))
+    problems = "; ".join([*([] if finding.problems else ["fits"]), *sentences])
     return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{problems}"
 
 

@@ -112,5 +112,5 @@ class Mta(ABC):
 
 
 def direction_sid(sid: bytes, sender: int, receiver: int) -> bytes:
-    """The session id of one direction of one pair."""
+    """Return the session id of one direction of one pair."""
     return tagged_hash(Tag.MTA_SESSION, sid, u32(sender), u32(receiver))

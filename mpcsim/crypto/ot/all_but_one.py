@@ -73,7 +73,7 @@ class AllButOneMessage(Message):
 
 
 def sender(sid: bytes, keys: tuple[bytes, bytes], k: int) -> tuple[list[bytes], AllButOneMessage]:
-    """The sender's only step.
+    """Run the sender's only step.
 
     Args:
         keys: both keys of every base OT.
@@ -104,7 +104,7 @@ def sender(sid: bytes, keys: tuple[bytes, bytes], k: int) -> tuple[list[bytes], 
 def receiver(
     sid: bytes, choices: bytes, chosen: bytes, message: AllButOneMessage, k: int
 ) -> list[bytes]:
-    """The receiver's only step; a second one with the same choices would tell more of them.
+    """Run the receiver's only step; a second one with the same choices would leak more of them.
 
     Args:
         choices: its choice bits in the base OTs; k of them, first to last, are the path to the
@@ -146,12 +146,12 @@ def receiver(
 
 
 def place(path: Sequence[int]) -> int:
-    """The number of the node at the end of a path, the first bit being the highest."""
+    """Return the number of the node at the end of a path, the first bit being the highest."""
     return reduce(lambda above, b: 2 * above + b, path, 0)
 
 
 def _children(sid: bytes, i: int, depth: int, nodes: Level) -> Level:
-    """The next level of tree i: each node expanded to two."""
+    """Return the next level of tree i: each node expanded to two."""
     wide = (
         tagged_xof(Tag.OT_TREE, 2 * BLOCK_BYTES, sid, u32(i), u32(depth), u32(y), node)
         for y, node in enumerate(nodes)

@@ -135,7 +135,7 @@ def _opening(sid: bytes, t: bytes) -> bytes:
 
 
 def _columns(kernel: Kernel, rows: bytes, xi: int) -> bytes:
-    """The xi columns of a matrix of rows (the mask columns are dropped), a block each."""
+    """Return the xi columns of a matrix of rows (the mask columns are dropped), a block each."""
     inputs, _ = kernel.split_columns(rows, row_bytes(xi), xi // 8)
     return kernel.transpose(inputs, LAMBDA_C, xi)
 
@@ -148,7 +148,7 @@ def _pads(kernel: Kernel, sid: bytes, columns: bytes, width: int) -> bytes:
 def receiver(
     kernel: Kernel, setup: ReceiverSetup, sid: bytes, choices: bytes, mask: bytes, width: int
 ) -> tuple[bytes, ExtensionMessage]:
-    """The receiver's only step.
+    """Run the receiver's only step.
 
     Args:
         choices: beta, xi bits.
@@ -178,7 +178,7 @@ def receiver(
 def sender(
     kernel: Kernel, setup: SenderSetup, sid: bytes, message: ExtensionMessage, xi: int, width: int
 ) -> tuple[bytes, bytes]:
-    """The sender's only step.
+    """Run the sender's only step.
 
     Returns:
         Both pads of every OT (each xi rows of ``width`` blocks).

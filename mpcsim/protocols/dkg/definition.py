@@ -12,9 +12,9 @@ in the chain code included. Three messages deep: commit, reveal, deal. The multi
 (endemic base OT) travels along in rounds 2 and 3.
 
 Assumptions: discrete logarithm and, for the pairwise part, Diffie-Hellman; random oracles. The
-transport vouches for the sender of the first two rounds' messages; from round 3 on whoever sent
-those is authenticated by the secrets that came of them. Whom a check names is therefore named on
-the transport's word, in every round, and banned by nobody.
+transport vouches for the sender of the first two rounds' messages; from round 3 on that sender is
+authenticated by the secrets that came of them. A culprit is therefore named on the transport's
+word, in every round, and banned by nobody.
 
 Not here: agreement on the end (a party that got a bad share aborts while others may be done, so no
 key counts as generated before every party has reported its result); complaint rounds (a bad share

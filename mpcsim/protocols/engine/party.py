@@ -209,7 +209,7 @@ class Party(Generic[S, R]):
     def pair_secrets(self) -> Mapping[PartyId, bytes]:
         """End-to-end secrets in force now, by peer.
 
-        SECRET: whoever has one reads and forges what the two parties say to each other.
+        SECRET: with one, anybody reads and forges the messages between the two parties.
         """
         return MappingProxyType(self._secrets.in_force)
 
@@ -301,9 +301,9 @@ class Party(Generic[S, R]):
         """Return everything needed to go on later, elsewhere.
 
         Secret (it holds the set-up and the seed). Two runs from one point that receive different
-        messages give the key away, just as a nonce used twice does. So whoever stores snapshots
-        must, after every ``start`` and ``receive``, replace the stored one *before* delivering any
-        output, and take it out of the store when resuming it.
+        messages give the key away, just as a nonce used twice does. So a driver that stores
+        snapshots must, after every ``start`` and ``receive``, replace the stored one *before*
+        delivering any output, and take it out of the store when resuming it.
         """
         return Snapshot(
             self.definition.number,
@@ -443,7 +443,7 @@ class Party(Generic[S, R]):
         if early:
             self._secrets.unproven.add(sender)
         if sender in seen:
-            # Not proof of bad will: a peer that lost its state and began anew does the same.
+            # Not proof of bad will: a peer that lost its state and started again does the same.
             raise CheckFailed(
                 Reason.CONFLICTING_MESSAGE,
                 suspects={sender},
@@ -662,7 +662,7 @@ class Party(Generic[S, R]):
             prepared=self.phase is Phase.PREPARED,
         )
         self.phase, self.outcome = Phase.OVER, aborted
-        # First of all: whoever drives this party must act on the consequence before anyone hears.
+        # First of all: the driver must act on the consequence before anything is sent.
         outputs: list[Output[R]] = [aborted]
         self._unopened.clear()
         notice = AbortNotice(failed.reason.name).encode(self._view.wire)

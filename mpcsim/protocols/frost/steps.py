@@ -84,7 +84,7 @@ def _to_scalar(digest: bytes) -> Scalar:
 
 
 def nonce_generate(secret: Scalar, rng: Rng) -> Scalar:
-    """A nonce that stays unpredictable if either the generator or the secret is.
+    """Return a nonce that stays unpredictable if either the generator or the secret is.
 
     Spec: RFC9591 | Section 4.1 | nonce_generate
     """
@@ -140,7 +140,7 @@ class Commitment(NamedTuple):
 
 
 def encode_group_commitment_list(commitment_list: Sequence[Commitment]) -> bytes:
-    """The commitment list as one byte string; each entry has a fixed length.
+    """Return the commitment list as one byte string; each entry has a fixed length.
 
     Spec: RFC9591 | Section 4.3 | encode_group_commitment_list
     """
@@ -156,7 +156,7 @@ def encode_group_commitment_list(commitment_list: Sequence[Commitment]) -> bytes
 
 
 def participants_from_commitment_list(commitment_list: Sequence[Commitment]) -> list[PartyId]:
-    """The identifiers in the list.
+    """Return the identifiers in the list.
 
     Spec: RFC9591 | Section 4.3 | participants_from_commitment_list
     """

@@ -87,8 +87,8 @@ class _Body(Message):
 class Presignature:
     """One signer's part of a presignature. The repr shows public data only.
 
-    Good for one signature: with two, on whatever messages, the other signer has the key. Whoever
-    stores it sees to it that what was used, or may have been, is not there any more when the
+    Good for one signature: with two, on any messages, the other signer has the key. Its store must
+    see to it that what was used, or may have been, is not there any more when the
     process, its machine or its backup comes back (``mpcsim.protocols.presigned``).
     """
 

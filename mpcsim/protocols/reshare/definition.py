@@ -14,15 +14,15 @@ Two phases, so that no crash leaves fewer than t matching shares:
   messages of the same batch go out.
 * ``Done``: every receiver has confirmed that it is prepared. Only now may the old share go.
 
-Whoever is done has proof that everybody is prepared; so nobody drops the old epoch unless everybody
-holds the new one. What follows for the caller:
+A party that is done has proof that all are prepared; so no party drops the old epoch unless all
+hold the new one. Duties of the caller:
 
 * A run that ends before ``Prepared`` here (abort, crash, timeout) can be rolled back: nobody is
   done. A dealer that receives nothing is past that point once it has dealt.
 * After ``Prepared`` keep both shares until ``Done``, whatever happens, an abort included
   (``Aborted.prepared``): another party may be done. Resume from the snapshot and deliver its
   outputs again; a peer's report of an abort no longer ends the run (``Waiting.gave_up``).
-* Whoever is done keeps its snapshot until the others are done, too: they may need its
+* A party that is done keeps its snapshot until the others are done, too: they may need its
   confirmation once more.
 * One open resharing per key and party. Two that run at once from the same epoch could each finish
   at other parties last, and leave nobody with matching shares.

@@ -83,7 +83,8 @@ def machine_for(
     invariants: Iterable[Invariant[...]] = (),
     known_deviations: KnownDeviations | Mapping[str, str] = NOTHING,
 ) -> type[WalletMachine]:
-    """A state machine class for one target, with a rule for every step that the target allows.
+    """Return a state machine class for one target, with a rule for every step that the target
+    allows.
 
     For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
     ``invariants`` and ``known_deviations`` are as for ``check_wallet_service``.

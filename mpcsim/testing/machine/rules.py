@@ -4,9 +4,9 @@ No strategy depends on what the service has answered so far: a step that makes n
 nothing (``ApiRun``). So the same choices always mean the same steps, and failures shrink well.
 
 A rule is a handful of steps that belong together. Most requests take a millisecond or two and a key
-generation ten to five hundred, so whoever has a key tries everything of one kind with it. A rule
-first takes the steps that make sense of it: a key is generated before anybody signs with it, and
-recovered before anybody signs with its old share.
+generation ten to five hundred, so a rule that has a key tries everything of one kind with it. A
+rule first takes the steps that make sense of it: a key is generated before anybody signs with it,
+and recovered before anybody signs with its old share.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class Rule:
 
 
 def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
-    """All rules that a target allows, by name.
+    """Return all rules that a target allows, by name.
 
     Args:
         both_curves: share of the keys on secp256k1.

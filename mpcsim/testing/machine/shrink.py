@@ -46,7 +46,7 @@ ORDINARY: Final[dict[str, tuple[Any, ...]]] = {
 def shrink(
     calls: Sequence[Call], broken: BrokenInvariant, attempt: Try, tries: int = MOST_TRIES
 ) -> BrokenInvariant:
-    """The failure of the shortest and plainest run found that fails in the same way.
+    """Return the failure of the shortest and plainest run found that fails in the same way.
 
     Args:
         calls: the run that fails with ``broken``; what was skipped may be in it.
@@ -131,7 +131,7 @@ def _candidates(calls: list[Call], parts: Sequence[Sequence[Call]]) -> Iterator[
 
 
 def _renamed(calls: list[Call], argument: str, wanted: Sequence[str]) -> Iterator[list[Call]]:
-    """The same with one name exchanged for a plainer one everywhere."""
+    """Yield the run with one name exchanged for a plainer one everywhere."""
     names = ("user", "owner") if argument in ("user", "owner") else (argument,)
     used = list(
         dict.fromkeys(call.arguments[n] for call in calls for n in names if n in call.arguments)

@@ -55,8 +55,8 @@ def no_hang(outcomes: Outcomes, cheaters: Collection[int], silence: bool) -> str
     for i, outcome in outcomes.items():
         if not isinstance(outcome, Waiting):
             continue
-        # Prepared parties may not end because somebody says that it gave up; they are told.
-        told = bool(outcome.gave_up) and outcome.parties <= gone | set(cheaters)
-        if not told:
+        # Prepared parties may not end because a peer reports that it gave up; they note it.
+        noted = bool(outcome.gave_up) and outcome.parties <= gone | set(cheaters)
+        if not noted:
             return f"party {i} waits for ever: {outcome}"
     return None

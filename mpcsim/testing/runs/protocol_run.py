@@ -411,7 +411,7 @@ def _snippet(function: str, scenario: Scenario, given: dict[str, Any], *position
 
 
 def _code(value: Any) -> str:
-    """A value as an expression; enumerations by name."""
+    """Return a value as an expression; enumerations by name."""
     if isinstance(value, tuple):
         return "(" + "".join(f"{_code(item)}, " for item in value) + ")"
     if isinstance(value, Invariant):

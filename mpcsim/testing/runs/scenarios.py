@@ -49,11 +49,11 @@ class Scenario:
         return self.make(i, session_id(label), SeededRng(f"{label}, party {i}"))
 
     def participant(self, i: int, session: int | str = 1) -> Participant[Any]:
-        """The same as the implementation under test has it."""
+        """Return the participant, as the implementation under test makes it."""
         return self.wrap(self.party(i, session))
 
     def wrapped(self, wrap: Wrap, recipe: str) -> Scenario:
-        """The scenario with another implementation in the place of each honest party.
+        """Return the scenario with another implementation in the place of each honest party.
 
         Args:
             recipe: an expression that makes the new scenario.

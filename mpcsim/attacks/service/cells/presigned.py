@@ -1,8 +1,8 @@
-"""Presignatures used twice: whoever gets two signatures with one, and knows by what each was moved,
-solves two equations for the nonce and the key.
+"""Attacks that use a presignature twice: two signatures with one, and the shift of each, are two
+equations for the nonce and the key.
 
-The MPC node that signs is corrupt and consumes nothing. The REST node is honest, but keeps nothing:
-what it is given again it would use again.
+The MPC node that signs is corrupt and consumes nothing. The REST node is honest, but stores
+nothing: it would use a presignature again that it is given again.
 """
 
 from __future__ import annotations

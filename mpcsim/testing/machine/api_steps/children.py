@@ -78,7 +78,7 @@ class ChildSteps(SigningSteps):
         return self._post(who, "publickey", body)
 
     def _know_tree(self, who: User, key: Key) -> bool:
-        """Whether the key's own xpub is known; it is asked for once, and never changes."""
+        """Return whether the key's own xpub is known; it is asked for once, and never changes."""
         if not key.xpub:
             answer = self._child_of(who, key.present, "m")
             if not self._expect(answer, [200]):
@@ -90,7 +90,7 @@ class ChildSteps(SigningSteps):
 
 
 def _only_key(document: Any) -> Any:
-    """The one key in a wallet; None: it has none, or several."""
+    """Return the one key in a wallet; None: it has none, or several."""
     try:
         (entry,) = document["wallets"]
         return entry["key"]

@@ -136,6 +136,6 @@ class SigningSteps(BaseRun):
 
 
 def damaged(text: str, where: Damage) -> str:
-    """The same text with another character at one place; still URL-safe base64."""
+    """Return the same text with another character at one place; still URL-safe base64."""
     at = {"start": 0, "middle": len(text) // 2, "end": len(text) - 1}[where]
     return text[:at] + ("B" if text[at] != "B" else "C") + text[at + 1 :]
