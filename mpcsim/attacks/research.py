@@ -348,7 +348,7 @@ FRESH_RANDOMNESS = "fresh randomness after a stall"
 
 
 class ForgetfulGuard(Guard):
-    """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after``."""
+    """A guard on which nothing stays: what a driver has that stores no ``KeyShare.after_abort``."""
 
     def discard(self, *peers: PartyId) -> None:
         """Forget it at once."""

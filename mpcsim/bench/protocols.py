@@ -23,7 +23,7 @@ from mpcsim.protocols.engine.events import Listener, PartyEvent, StepFinished, S
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun, results, run
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.sample_keys import unused
+from mpcsim.protocols.sample_keys import as_unused
 
 R = TypeVar("R")
 Parties = list[Party[Any, Any]]
@@ -302,7 +302,7 @@ def presigned_parties(
     finisher = min(parts)
     return [
         presigned.party(
-            presigned.setup(shares[i], unused(part), finisher, digest, rho),
+            presigned.setup(shares[i], as_unused(part), finisher, digest, rho),
             session_id=session_id,
             rng=rng,
         )

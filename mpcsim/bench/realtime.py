@@ -13,7 +13,7 @@ from mpcsim.crypto.rng import SeededRng, SystemRng
 from mpcsim.ids import PartyId
 from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.protocols.signing import signer, to_sign, verifies
+from mpcsim.protocols.signing import signer, signing_input, verifies
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Measured
@@ -43,7 +43,7 @@ def signers(
     """
     ids = tuple(ids)
     record = shares[PartyId(ids[0])].record
-    signed = to_sign(record, message)
+    signed = signing_input(record, message)
     session_id = os.urandom(32)
     if secrets_seed is not None:
         session_id = hashlib.sha256(secrets_seed.encode()).digest()

@@ -88,7 +88,7 @@ class PublicKeyRecord(Message):
     def holders(self) -> tuple[PartyId, ...]:
         return tuple(sorted(self.public_shares))
 
-    def extended(self) -> ExtendedKey:
+    def extended_key(self) -> ExtendedKey:
         """Return the key as the root of its children.
 
         Raises:
@@ -96,7 +96,7 @@ class PublicKeyRecord(Message):
         """
         return extended_key(self.curve_name, self.public_key, self.chain_code)
 
-    def at(self, path: Path) -> tuple[Point, Scalar]:
+    def derive(self, path: Path) -> tuple[Point, Scalar]:
         """Return the key at the end of a path, and its difference from this one
         (``Derived.tweak``).
 
@@ -106,7 +106,7 @@ class PublicKeyRecord(Message):
         check_path(path)  # first: 1.0 would find what is remembered of 1
         if not path:
             return self.public_key, self.public_key.group.scalar(0)
-        found = derive(self.extended(), path)
+        found = derive(self.extended_key(), path)
         return found.key.public_key, found.tweak
 
     def to_bytes(self) -> bytes:
@@ -276,12 +276,12 @@ class KeyShare:
         messages open with these."""
         return self.auth_keys({CLIENT} & set(signers))
 
-    def usable(self, peer: PartyId) -> bool:
+    def can_multiply(self, peer: PartyId) -> bool:
         """Return whether multiplications with the peer are still possible."""
         return peer not in self.guard.discarded and self.peers[peer].multiplication is not None
 
     @contextmanager
-    def guarded(self, peer: PartyId, recall: bool | None = None) -> Iterator[None]:
+    def guard_multiplication(self, peer: PartyId, recall: bool | None = None) -> Iterator[None]:
         """Run a check on a peer's multiplication message.
 
         Args:
@@ -293,7 +293,7 @@ class KeyShare:
                 since the session began; any failure inside, after discarding the state if the
                 failure calls for it.
         """
-        usable = self.usable(peer) if recall is None else recall
+        usable = self.can_multiply(peer) if recall is None else recall
         detail = f"party {peer}; reshare the key"
         check(usable, Reason.SETUP_DISCARDED, about={peer}, detail=detail)
         try:
@@ -312,7 +312,7 @@ class KeyShare:
         kept = {**self.peers, PartyId(peer): replace(state, multiplication=None)}
         return replace(self, peers=kept)
 
-    def after(self, aborted: Aborted) -> KeyShare:
+    def after_abort(self, aborted: Aborted) -> KeyShare:
         """Return the share as it must be stored after an aborted session.
 
         Call it on the share as it is stored now, not on the one the session began with, and store

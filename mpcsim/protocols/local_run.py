@@ -48,7 +48,7 @@ Schedule = Callable[[Sequence[InFlight]], int]
 """Choice of the next message to deliver, as an index into those in flight."""
 
 
-def in_order(messages: Sequence[InFlight]) -> int:
+def oldest_first(messages: Sequence[InFlight]) -> int:
     """Deliver in the order of sending."""
     return 0
 
@@ -97,7 +97,9 @@ class LocalRun(Generic[R]):
         self.parties[party.me] = party
         self._take(party.me, outputs)
 
-    def finish(self, schedule: Schedule = in_order) -> dict[PartyId, Done[R] | Aborted | Waiting]:
+    def finish(
+        self, schedule: Schedule = oldest_first
+    ) -> dict[PartyId, Done[R] | Aborted | Waiting]:
         """Deliver until nothing is in flight, and return the state of every party."""
         while self.in_flight:
             self.deliver(schedule(self.in_flight))
@@ -122,7 +124,7 @@ class LocalRun(Generic[R]):
 
 
 def run(
-    parties: Iterable[Participant[R]], schedule: Schedule = in_order
+    parties: Iterable[Participant[R]], schedule: Schedule = oldest_first
 ) -> dict[PartyId, Done[R] | Aborted | Waiting]:
     """Start the parties and deliver until nothing is in flight."""
     local = LocalRun(parties)

@@ -16,7 +16,7 @@ from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.presignature import Use
 
-__all__ = ["as_loaded", "keys", "presignatures", "session_id", "unused"]
+__all__ = ["with_fresh_guard", "keys", "presignatures", "session_id", "as_unused"]
 
 
 def session_id(label: str) -> bytes:
@@ -34,10 +34,10 @@ def keys(curve: str, t: int = 2, n: int = 3, name: str = "") -> dict[int, KeySha
         name: another name gives another key.
     """
     made = _made(curve, t, n, name)
-    return {i: as_loaded(share) for i, share in made.items()}
+    return {i: with_fresh_guard(share) for i, share in made.items()}
 
 
-def as_loaded(share: KeyShare) -> KeyShare:
+def with_fresh_guard(share: KeyShare) -> KeyShare:
     """Return the share with a fresh guard, without what another session has discarded."""
     return replace(share, guard=Guard())
 
@@ -66,10 +66,10 @@ def presignatures(
         name: another name gives others.
     """
     made = _presigned(t, n, signers, count, name)
-    return {i: tuple(map(unused, parts)) for i, parts in made.items()}
+    return {i: tuple(map(as_unused, parts)) for i, parts in made.items()}
 
 
-def unused(presignature: Presignature) -> Presignature:
+def as_unused(presignature: Presignature) -> Presignature:
     """Return the presignature as if no session had used it."""
     return replace(presignature, use=Use())
 

@@ -43,12 +43,12 @@ _LOW_S: Final = (ORDER // 2).to_bytes(32, "big")
 """Largest s that is released (BIP 62)."""
 
 
-def to_sign(record: PublicKeyRecord, message: bytes) -> bytes:
+def signing_input(record: PublicKeyRecord, message: bytes) -> bytes:
     """Return the bytes to sign for a message: its SHA-256 on secp256k1, itself on ed25519."""
     return hashlib.sha256(message).digest() if record.group is SECP256K1 else message
 
 
-def of_curve(curve_name: str) -> Definition[Any, Any]:
+def protocol_of_curve(curve_name: str) -> Definition[Any, Any]:
     """Return the protocol that signs with the keys of a curve."""
     return ecdsa.ECDSA if curve(curve_name) is SECP256K1 else frost.FROST
 
@@ -128,9 +128,9 @@ def verifies(record: PublicKeyRecord, message: bytes, signature: bytes, *, path:
         path: path of the child key that it is said to be signed with.
 
     Raises:
-        UsageError: as from ``PublicKeyRecord.at``.
+        UsageError: as from ``PublicKeyRecord.derive``.
     """
-    public_key = record.at(path)[0].encode()
+    public_key = record.derive(path)[0].encode()
     try:
         if record.group is SECP256K1:
             r, s, (v,) = signature[:32], signature[32:64], signature[64:]

@@ -13,7 +13,7 @@ What to add before anything of value goes over it:
 - Agreement beforehand: everyone needs the same set-up, and a session id that was never used.
 - Storage. A process that may die stores ``party.snapshot()`` before anything goes out, and resumes
   from it: ``Party.resume`` says everything again, and receivers ignore what they have. What the
-  outcome asks for (keep a share, ``KeyShare.after`` an abort) is the caller's.
+  outcome asks for (keep a share; ``KeyShare.after_abort``) is the caller's.
 - Connections that come back. Here one that breaks while its sender is waited for ends the session.
 """
 

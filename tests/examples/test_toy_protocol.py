@@ -226,7 +226,7 @@ def test_explored_parties_keep_their_multiplication_state():
     assert explorer.view.good
     explorer.edit(2, 1, "Respond", "reply.eta", "+ 1")
     assert explorer.view.aborts[0].reason == "MULTIPLICATION_CHECK"
-    assert all(setup.share.usable(3 - setup.share.identifier) for setup in setups)
+    assert all(setup.share.can_multiply(3 - setup.share.identifier) for setup in setups)
     assert explorer.undo().view.good
 
 

@@ -109,8 +109,8 @@ def test_whichever_step_of_a_multiplication_fails_so_the_set_up_is_discarded(mon
     assert failed
     for i in failed:
         assert found[i].culprits == {3 - i}
-        assert not shares[i].usable(3 - i)
-        assert shares[i].usable(3)
+        assert not shares[i].can_multiply(3 - i)
+        assert shares[i].can_multiply(3)
 
 
 def test_the_driver_hears_of_an_abort_before_anyone_else():
@@ -181,7 +181,7 @@ def test_what_was_discarded_is_not_forgotten_with_the_shares():
 
     discard()
     gc.collect()
-    assert not KeyShare.from_bytes(stored).usable(2)
+    assert not KeyShare.from_bytes(stored).can_multiply(2)
 
 
 def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():

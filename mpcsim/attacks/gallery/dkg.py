@@ -361,7 +361,7 @@ def two_chain_codes(build: Build) -> Finding:
     return broken_if_both_done(
         honest,
         adversary,
-        lambda a, b: a.record.at((0,))[0] != b.record.at((0,))[0],
+        lambda a, b: a.record.derive((0,))[0] != b.record.derive((0,))[0],
         Effect.SPLIT,
         text,
         otherwise=THIRD,

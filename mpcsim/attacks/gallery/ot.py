@@ -57,7 +57,7 @@ from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.local_run import LocalRun
-from mpcsim.protocols.sample_keys import as_loaded, keys
+from mpcsim.protocols.sample_keys import keys, with_fresh_guard
 from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 SIGNERS = (HONEST, CHEATER)
@@ -281,7 +281,7 @@ def selective_abort(build: Build) -> Finding:
         if isinstance(session.honest.outcome, Aborted) and not session.reply:
             failed = failed or session.honest.outcome
             if build.fulfils(DISCARD):
-                shares[HONEST] = shares[HONEST].after(session.honest.outcome)
+                shares[HONEST] = shares[HONEST].after_abort(session.honest.outcome)
     if len(delta) < LAMBDA_C:
         text = f"{len(delta)} bits learnt; the set-up is discarded, the next session refused"
         return replace(Finding.of_outcome(failed), shown=text)
@@ -467,7 +467,7 @@ def false_sums(build: Build) -> Finding:
             cheating_party(dkg.DKG, theirs, CHEATER, label),
         )
         shares: dict[int, KeyShare] = {
-            i: as_loaded(o.result) for i, o in outcomes.items() if isinstance(o, Done)
+            i: with_fresh_guard(o.result) for i, o in outcomes.items() if isinstance(o, Done)
         }
         if HONEST not in shares or CHEATER not in shares:
             return Finding.of_outcome(outcomes[HONEST])

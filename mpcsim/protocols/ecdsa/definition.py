@@ -14,9 +14,9 @@ Assumptions: those of the multiplication scheme; the key shares and pairwise sta
 ``dkg`` or ``reshare`` of one and the same epoch (checked first).
 
 What the caller must provide: the 32-byte hash, not the message; after an abort, the share as
-``KeyShare.after`` returns it, stored before the abort is announced; and where the share is used by
-several processes, at most one open session per key, because a peer that gets many guesses at the
-same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
+``KeyShare.after_abort`` returns it, stored before the abort is announced; and where the share is
+used by several processes, at most one open session per key, because a peer that gets many guesses
+at the same multiplication state learns it (``KeyShare.guard`` sees to it within one process).
 
 Not here: identifying the cheater among three or more signers when only the final sums are wrong
 (the protocol cannot tell; the abort lists suspects).
@@ -56,7 +56,7 @@ def check_setup(agreed: EcdsaSetup, me: PartyId) -> None:
             code to begin it at.
     """
     check_signer(agreed, me)
-    agreed.share.record.at(agreed.path)
+    agreed.share.record.derive(agreed.path)
 
 
 def check_signer(agreed: SignerSetup, me: PartyId) -> None:
@@ -75,7 +75,7 @@ def check_signer(agreed: SignerSetup, me: PartyId) -> None:
     check_signers(share, agreed.signers, me)
     for j in agreed.signers:
         if j != me and share.peers[j].multiplication is None:
-            raise UsageError(discarded(j))
+            raise UsageError(discarded_text(j))
 
 
 def check_usable(agreed: SignerSetup) -> None:
@@ -85,8 +85,8 @@ def check_usable(agreed: SignerSetup) -> None:
         UsageError: one has.
     """
     for j in agreed.signers:
-        if j != agreed.share.identifier and not agreed.share.usable(j):
-            raise UsageError(discarded(j))
+        if j != agreed.share.identifier and not agreed.share.can_multiply(j):
+            raise UsageError(discarded_text(j))
 
 
 def adapt_setup(then: S, share: KeyShare | None) -> S:
@@ -103,7 +103,7 @@ def adapt_setup(then: S, share: KeyShare | None) -> S:
     return replace(then, share=replace(then.share, guard=share.guard))
 
 
-def discarded(peer: PartyId) -> str:
+def discarded_text(peer: PartyId) -> str:
     """Return the error text for a peer whose multiplication state was discarded."""
     return (
         f"the multiplication state with party {peer} was discarded after an attack; "

@@ -96,7 +96,7 @@ class Products:
     v_i: Scalar
 
 
-def draw(rng: Rng) -> tuple[Scalar, Point, Scalar]:
+def draw_nonce(rng: Rng) -> tuple[Scalar, Point, Scalar]:
     """Step 5: draw r_i and phi_i; return r_i, R_i, phi_i."""
     r_i = SECP256K1.random_scalar(rng)
     phi_i = SECP256K1.random_scalar(rng)
@@ -145,7 +145,7 @@ def respond(
     c, responses = {}, {}
     for j, offered in offers.items():
         step = view.step("step 7: multiplication, sender puts in r_i, sk_i")
-        with step, setup.share.guarded(j, view.recall), blaming(j):
+        with step, setup.share.guard_multiplication(j, view.recall), blaming(j):
             c[j], reply = setup.mta.sender(
                 setup.multiplication(j),
                 direction_sid(keep.transcript, sender=view.me, receiver=j),
@@ -191,7 +191,7 @@ def finish(
                 message.R_i,
             )
         step, reply = view.step("step 8: multiplication, receiver output"), message.reply
-        with step, setup.share.guarded(j, view.recall), blaming(j):
+        with step, setup.share.guard_multiplication(j, view.recall), blaming(j):
             d[j] = setup.mta.receiver_finish(second.offered[j], reply)
         with view.step("step 8: Gamma checks"):
             d_u, d_v = d[j]

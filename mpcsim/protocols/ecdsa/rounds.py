@@ -43,12 +43,12 @@ class EcdsaSetup(SignerSetup):
     @property
     def public_key(self) -> Point:
         """Public key that the signature is to be valid under: pk + tau * G."""
-        return self.share.record.at(self.path)[0]
+        return self.share.record.derive(self.path)[0]
 
     @property
     def tweak(self) -> Scalar:
         """tau: difference between the key to sign with and pk."""
-        return self.share.record.at(self.path)[1]
+        return self.share.record.derive(self.path)[1]
 
     def message_scalar(self) -> Scalar:
         """SHA2(m) as a scalar."""
@@ -90,7 +90,7 @@ def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> RoundOut
 
 def commit(context: bytes, session_id: bytes, me: PartyId, rng: Rng) -> tuple[AfterCommit, Commit]:
     """Return the state and the message of round 1; it takes no share."""
-    r_i, R_i, phi_i = products.draw(rng)
+    r_i, R_i, phi_i = products.draw_nonce(rng)
     nonce, blinding = rng.bytes(32), rng.bytes(32)
     commitment = steps.commit_nonce(session_id, me, blinding, nonce, R_i)
     return AfterCommit(r_i, R_i, phi_i, blinding), Commit(context, nonce, commitment)

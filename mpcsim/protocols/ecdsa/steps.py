@@ -137,7 +137,7 @@ def check_public_key(pk: Point, shares: Iterable[Point], suspects: Sequence[Part
     check(
         SECP256K1.sum(shares) == pk,
         Reason.PUBLIC_KEY_MISMATCH,
-        the_only(suspects),
+        single_suspect(suspects),
         suspects=suspects,
     )
 
@@ -219,7 +219,7 @@ def assemble(
     Spec: DKLs23 | Protocol 3.6 | step 10
     """
     w, u = (sum(column, SECP256K1.scalar(0)) for column in zip(*shares, strict=True))
-    check(bool(u), Reason.ZERO_DENOMINATOR, the_only(suspects), suspects=suspects)
+    check(bool(u), Reason.ZERO_DENOMINATOR, single_suspect(suspects), suspects=suspects)
     s = (w * u.inverse()).n
     recovery_id = int(R.y_is_odd()) | (R.x() >= ORDER) << 1
     if s > ORDER // 2:  # BIP 62: of s and -s the low one, so that nobody can make a second
@@ -228,7 +228,7 @@ def assemble(
     check(
         verifies(signature, message_hash, pk),
         Reason.SIGNATURE_INVALID,
-        the_only(suspects),
+        single_suspect(suspects),
         suspects=suspects,
     )
     return signature
@@ -244,7 +244,7 @@ def verifies(signature: EcdsaSignature, message_hash: bytes, pk: Point) -> bool:
     return Secp256k1Point(found) == pk
 
 
-def the_only(parties: Sequence[PartyId]) -> PartyId | None:
+def single_suspect(parties: Sequence[PartyId]) -> PartyId | None:
     """Return the single member, if there is just one: with one peer, blame needs no further
     proof."""
     return parties[0] if len(parties) == 1 else None

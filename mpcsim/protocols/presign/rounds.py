@@ -23,7 +23,7 @@ from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.presign.messages import Commit, Offer, Respond
 from mpcsim.protocols.presign.presignature import Presignature, Use
-from mpcsim.protocols.presign.steps import commit_later, nth
+from mpcsim.protocols.presign.steps import commit_later, derive_name
 
 
 @wire
@@ -90,11 +90,11 @@ def commit(
     context: bytes, count: int, session_id: bytes, me: PartyId, rng: Rng
 ) -> tuple[AfterCommit, Commit]:
     """Return the state and the message of round 1; it takes no share."""
-    drawn = [products.draw(rng) for _ in range(count)]
+    drawn = [products.draw_nonce(rng) for _ in range(count)]
     nonce = rng.bytes(32)
     nonces, later, commitments, for_later = [], [], [], []
     for k, (r_i, R_i, phi_i) in enumerate(drawn):
-        name = nth(session_id, k)
+        name = derive_name(session_id, k)
         first = products.AfterCommit(r_i, R_i, phi_i, blinding=rng.bytes(32))
         more = Later(rng.bytes(32), rng.bytes(32))
         nonces.append(first)
@@ -121,7 +121,10 @@ def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> 
     # COMPUTE
     transcript = transcript_hash(view, inbox, Commit)
     my_echo = echo(view, inbox, Commit)
-    made = [products.offer(view, first, nth(transcript, k)) for k, first in enumerate(keep.nonces)]
+    made = [
+        products.offer(view, first, derive_name(transcript, k))
+        for k, first in enumerate(keep.nonces)
+    ]
     # KEEP, SEND
     kept = AfterOffer(tuple(nonce for nonce, _ in made), keep.later)
     key = setup.share.public_key
@@ -166,7 +169,7 @@ def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -
     # CHECK, COMPUTE
     presignatures = []
     for k, (nonce, later) in enumerate(zip(keep.nonces, keep.later, strict=True)):
-        name, identifier = nth(view.session_id, k), nonce.offered.transcript
+        name, identifier = derive_name(view.session_id, k), nonce.offered.transcript
         made = products.finish(
             view,
             name,

@@ -8,7 +8,7 @@ from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
 
 
-def nth(of: bytes, k: int) -> bytes:
+def derive_name(of: bytes, k: int) -> bytes:
     """Return the name of presignature k, derived from a session id or a transcript; 32 bytes.
 
     Every nonce has commitments, multiplications and zero shares of its own: none of them may be of

@@ -83,7 +83,7 @@ def check_setup(agreed: PresignedSetup, me: PartyId) -> None:
     check_signers(share, presignature.signers, me)
     if agreed.finisher not in presignature.signers:
         raise UsageError(f"party {agreed.finisher}, who is to finish, is not a signer")
-    share.record.at(agreed.path)
+    share.record.derive(agreed.path)
 
 
 PRESIGNED: Definition[PresignedSetup, EcdsaSignature | None] = Definition(

@@ -43,12 +43,12 @@ class PresignedSetup(Message):
     @property
     def public_key(self) -> Point:
         """Public key that the signature is to be valid under: pk + tau * G."""
-        return self.share.record.at(self.path)[0]
+        return self.share.record.derive(self.path)[0]
 
     @property
     def tau(self) -> Scalar:
         """tau: difference between that key and pk."""
-        return self.share.record.at(self.path)[1]
+        return self.share.record.derive(self.path)[1]
 
     def request(self) -> bytes:
         """Digest of everything the signers must agree on beforehand."""

@@ -18,7 +18,13 @@ from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.sample_keys import as_loaded, keys, presignatures, session_id, unused
+from mpcsim.protocols.sample_keys import (
+    as_unused,
+    keys,
+    presignatures,
+    session_id,
+    with_fresh_guard,
+)
 
 Make = Callable[[int, bytes, Rng], Party[Any, Any]]
 """Makes the party of that identifier for a session id."""
@@ -97,10 +103,10 @@ def ecdsa_signing(
     held = shares or keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = ecdsa.setup(as_loaded(_of(held, i)), signers, HASH, path=path)
+        agreed = ecdsa.setup(with_fresh_guard(_of(held, i)), signers, HASH, path=path)
         return ecdsa.party(agreed, session_id=sid, rng=rng)
 
-    public_key = _of(held, signers[0]).record.at(path)[0].encode()
+    public_key = _of(held, signers[0]).record.derive(path)[0].encode()
     child = f", path={path}" if path else ""
     recipe = f"ecdsa_signing({threshold}, {holders}, {signers}{child})"
     return Scenario(
@@ -113,7 +119,7 @@ def presigning(threshold: int, holders: int, signers: tuple[int, ...], count: in
     held = keys("secp256k1", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = presign.setup(as_loaded(_of(held, i)), signers, count)
+        agreed = presign.setup(with_fresh_guard(_of(held, i)), signers, count)
         return presign.party(agreed, session_id=sid, rng=rng)
 
     recipe = f"presigning({threshold}, {holders}, {signers}, {count})"
@@ -128,8 +134,8 @@ def presigned_signing(
     parts = presignatures(threshold, holders, signers)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        mine = unused(parts[i][0])
-        agreed = presigned.setup(as_loaded(_of(held, i)), mine, finisher, HASH, rho=sid)
+        mine = as_unused(parts[i][0])
+        agreed = presigned.setup(with_fresh_guard(_of(held, i)), mine, finisher, HASH, rho=sid)
         return presigned.party(agreed, session_id=sid, rng=rng)
 
     public_key = _of(held, signers[0]).public_key.encode()
@@ -149,7 +155,7 @@ def frost_signing(threshold: int, holders: int, signers: tuple[int, ...]) -> Sce
     held = keys("ed25519", threshold, holders)
 
     def make(i: int, sid: bytes, rng: Rng) -> Party[Any, Any]:
-        agreed = frost.setup(as_loaded(_of(held, i)), signers, HASH)
+        agreed = frost.setup(with_fresh_guard(_of(held, i)), signers, HASH)
         return frost.party(agreed, session_id=sid, rng=rng)
 
     public_key = _of(held, signers[0]).public_key.encode()
@@ -175,7 +181,7 @@ def resharing(
         agreed = reshare.setup(
             record,
             dealers,
-            share=as_loaded(_of(held, i)) if i in dealers else None,
+            share=with_fresh_guard(_of(held, i)) if i in dealers else None,
             receivers=receivers,
             threshold=new_threshold,
         )

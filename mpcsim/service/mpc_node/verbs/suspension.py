@@ -81,7 +81,7 @@ class Suspensions:
         stored = context.store.find(key_id)
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
-                kept = self._shares.decoded(stored).after(aborted).to_bytes()
+                kept = self._shares.decoded(stored).after_abort(aborted).to_bytes()
         try:
             context.store.suspend(key_id, why, kept)
         finally:
