@@ -149,7 +149,7 @@ JOB: Final = np.dtype(
 # What a job waits for that no process executes.
 NOT_WAITING: Final = -1
 WAKE_SCHEDULED: Final = -2
-"""Nothing more: an event at this moment lets it continue."""
+"""No resource: an event at this moment lets the job continue."""
 KEY_LOCK: Final = -3
 """A lock of its call's key."""
 
@@ -242,7 +242,7 @@ ROLE: Final = np.dtype(
 DIRECTION: Final = np.dtype(
     [("lossy", np.int64), ("slowdown", np.float64), ("used", np.int64, (2,))], align=True
 )
-"""One direction of a link: a factor of its latencies, and how many of those drawn are used up."""
+"""Direction of a link: a factor of its latencies, and how many of those drawn are used up."""
 
 DELIVERY: Final = np.dtype(
     [("call", np.int64), ("message", np.int64), ("following", np.int64)], align=True
@@ -290,7 +290,7 @@ ORDER: Final = np.dtype(
     ],
     align=True,
 )
-"""One thing that a caller wants, in one or more attempts (calls)."""
+"""Transaction of a caller, in one or more attempts (calls)."""
 
 CALL: Final = np.dtype(
     [
@@ -311,7 +311,7 @@ CALL: Final = np.dtype(
     ],
     align=True,
 )
-"""One attempt of an order."""
+"""Attempt of an order."""
 
 EVENT: Final = np.dtype(
     [
@@ -396,19 +396,19 @@ CLIENT: Final = np.dtype(
 
 # Moments of a message of a call.
 SENT: Final = 0
-"""Its sender gave it to its link."""
+"""Moment at which its sender gives it to its link."""
 CONNECTED: Final = 1
-"""It got a connection."""
+"""Moment at which it gets a connection."""
 ARRIVED: Final = 2
-"""It was at the other end."""
+"""Moment at which it is at the other end."""
 ADMITTED: Final = 3
-"""It was past its limit: its handling could begin."""
+"""Moment at which its limit admits it: its handling can begin."""
 HANDLED: Final = 4
-"""Its handling was over."""
+"""Moment at which its handling is over."""
 COMPLETED: Final = 5
-"""It had its locks: what waited for it could go on."""
+"""Moment at which it has its locks: what waits for it can continue."""
 SERVICE_MS: Final = 6
-"""No moment but a duration: the service time of its handling, without any waiting."""
+"""Service time of its handling, without any waiting: a duration, not a moment."""
 MOMENTS: Final = 7
 
 # Columns of a row: an attempt that is over. After these columns come the milliseconds of waiting
