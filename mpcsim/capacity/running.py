@@ -113,8 +113,8 @@ def run(
         slow = drive.slow_calls()
     in_time = slow.rows[:, kernel.KEPT_DUE] < edges[-1]
     slow = SlowCalls(slow.rows[in_time], slow.moments[in_time])
-    asked = demand(layout, dict(enumerate(workload.mix.values())))
-    return Run(deployment, workload, seed, collector, layout, asked, known, slow)
+    demands = demand(layout, dict(enumerate(workload.mix.values())))
+    return Run(deployment, workload, seed, collector, layout, demands, known, slow)
 
 
 def _cool_down(drive: KernelDriver, collector: Collector, length_s: float) -> None:
@@ -213,7 +213,7 @@ def _arrivals(
     if isinstance(arrivals, Users):
         return
     which = np.cumsum(list(workload.mix.values()))
-    who = popularity(workload.users, workload.skew)
+    cumulative = popularity(workload.users, workload.skew)
     edges = [*np.arange(0.0, length_s, CHUNK_S).tolist(), length_s]
     edges += [*np.arange(length_s, length_s + _extra_s(length_s), CHUNK_S).tolist()[1:]]
     edges.append(length_s + _extra_s(length_s))
@@ -221,7 +221,7 @@ def _arrivals(
         due = draw_times(arrivals, begin, end, seed, n)
         source = generator(seed, "calls", n)
         operation = np.searchsorted(which, source.uniform(0, which[-1], len(due)), "right")
-        user = np.searchsorted(who, source.uniform(0, who[-1], len(due)), "right")
+        user = np.searchsorted(cumulative, source.uniform(0, cumulative[-1], len(due)), "right")
         yield end * 1000, (due * 1000, operation.astype(np.int64), user.astype(np.int64))
 
 

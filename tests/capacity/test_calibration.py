@@ -13,7 +13,7 @@ from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.calibrating import calibrate
 from mpcsim.capacity.calibration.fitting import Observed, solve_costs, stages, uncontended_activity
 from mpcsim.capacity.calibration.measuring import meter_environment, run_measured_service
-from mpcsim.capacity.calibration.twin import Load, LoopActivity, handling_parts
+from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
 from mpcsim.capacity.model.costs import LATER, Stage
 from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.recording import record_operation

@@ -33,8 +33,8 @@ from mpcsim.capacity.calibration.measuring import (
     meter_environment,
     run_measured_service,
 )
+from mpcsim.capacity.calibration.prediction import Load, handling_parts
 from mpcsim.capacity.calibration.reading import Samples
-from mpcsim.capacity.calibration.twin import Load, handling_parts
 from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.operations import RESPONSE
 from mpcsim.capacity.model.speed import Speed
@@ -199,7 +199,7 @@ class _Services:
         for name, of in found.items():
             report(f"{name}: how much of it is curve arithmetic", 0.0)
             of.curves.append(self.curves.closed(name, 1, FEW))
-        report("nobody calls", 0.0)
+        report("idle service", 0.0)
         before = self.plain.served.cpu_ms()
         time.sleep(REST_S)
         after = self.plain.served.cpu_ms()

@@ -3,11 +3,11 @@
 A call's CPU time at a part is ``own + turn_ms * turns + cold_ms * chills``. ``turns`` is the number
 of event-loop iterations for a call: at a low load one for each job, and fewer the more jobs wait
 when an iteration begins. ``chills`` is the number of iterations after a pause, each weighted by its
-length. Both come from the model at each load (``twin.predict``); as they depend on the unknowns,
-both are solved for in turn, a few times. ``own`` is of the operation and the part, ``turn_ms`` and
-``cold_ms`` of the part alone: non-negative least squares, relative to the measurements
-(``solve_costs``). The time constant of cooling, common to all parts, is the best of a grid. The
-scheduler's probabilities come next (``scheduling``), then costs are solved for once more.
+length. Both come from the model at each load (``prediction.predict``); as they depend on the
+unknowns, both are solved for in turn, a few times. ``own`` is of the operation and the part,
+``turn_ms`` and ``cold_ms`` of the part alone: non-negative least squares, relative to the
+measurements (``solve_costs``). The time constant of cooling, common to all parts, is the best of a
+grid. The scheduler's probabilities come next (``scheduling``), then costs are solved for once more.
 
 The meters' time in the handling of each message is less than ``own``: the rest, which event loops
 spend outside of tasks, is divided equally among the messages that a part handles and the returns of
@@ -25,9 +25,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.calibration import twin
+from mpcsim.capacity.calibration import prediction
+from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
 from mpcsim.capacity.calibration.scheduling import scheduling
-from mpcsim.capacity.calibration.twin import Load, LoopActivity, handling_parts
 from mpcsim.capacity.model.costs import LATER, POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
@@ -90,7 +90,7 @@ LoopActivities = Mapping[tuple[str, Load], Mapping[str, LoopActivity]]
 
 
 def fit(
-    observed: Sequence[Observed], cores: int, *, calls: int = twin.CALLS, passes: int = PASSES
+    observed: Sequence[Observed], cores: int, *, calls: int = prediction.CALLS, passes: int = PASSES
 ) -> Fit:
     """Return the best fit to the measurements.
 
@@ -131,7 +131,7 @@ def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) ->
             here, further = (
                 float(
                     np.median(
-                        twin.predict(
+                        prediction.predict(
                             each.operation, costs, load, cores, hop_ms=ms, calls=calls
                         ).latencies_ms
                     )
@@ -147,7 +147,7 @@ def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) ->
 def _activities(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> LoopActivities:
     costs = _costs(observed, found)
     return {
-        (each.operation.name, load): twin.predict(
+        (each.operation.name, load): prediction.predict(
             each.operation, costs, load, cores, calls=calls
         ).activities
         if each.turns
@@ -270,7 +270,7 @@ def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
         if stage.kind not in _LOOP:
             return stage
         if more < 0 < in_loop[part]:
-            # What the meters found is more only by what turns cost, which is in all of it.
+            # The meters' times exceed `own` only by the cost of iterations, which all contain.
             return stage.increased_by(more * stage.mean_ms / in_loop[part])
         return stage.increased_by(more / comes[part]) if first else stage
 

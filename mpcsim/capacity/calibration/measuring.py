@@ -96,7 +96,7 @@ def run_measured_service(environment: Mapping[str, str] = {}) -> Iterator[Servic
         UsageError: it does not start.
     """
     loop = lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())  # noqa: E731
-    # Of all selectors, this one alone keeps times to less than a millisecond.
+    # Only this selector has timeouts finer than a millisecond.
     with run_service(environment) as service, asyncio.Runner(loop_factory=loop) as runner:
         made = Service(service, runner)
         yield made
@@ -206,7 +206,7 @@ class Service:
             raise UsageError(f"unknown operation {operation!r}")
         verb, curve, _ = OPERATIONS[operation]
         if verb == "generate":
-            # Each for a user who has none.
+            # Each key needs a user without one.
             count = 2 * keys + round(calls * (1 + WARM_UP))
             return deque(Key(self._token(), curve, {}) for _ in range(count))
         curve = curve or "secp256k1"
@@ -218,7 +218,7 @@ class Service:
         for key in have:
             key.presignatures.clear()
         if verb == "presigned":
-            # Whoever is answered sooner uses more.
+            # Keys that are answered sooner use more.
             each = 2 * round(calls * (1 + WARM_UP)) // keys + 16
             for key in have[:keys]:
                 while len(key.presignatures) < each:
@@ -238,7 +238,7 @@ class Service:
             try:
                 return await work
             finally:
-                # The node closes what is idle for long, and until the next time nobody notices.
+                # The node closes idle connections, which only the next request would notice.
                 self.callers.close()
 
         return self._runner.run(alone())
@@ -270,7 +270,7 @@ class _MeasurementWindow:
                 self._latencies.append((now - due) * 1000)
             else:
                 self._errors += 1
-        # Looking at all processes takes a while: it is left out of what is measured.
+        # Reading the clocks of all processes takes a while, which is not measured.
         if self._count == self._warm:
             nobodys = busy_ms() - all_processes_ms()
             self._began = _Clocks.now(self._served, nobodys)

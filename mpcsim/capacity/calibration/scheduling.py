@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mpcsim.capacity.calibration import twin
-from mpcsim.capacity.calibration.twin import Load
+from mpcsim.capacity.calibration import prediction
+from mpcsim.capacity.calibration.prediction import Load
 from mpcsim.capacity.model.costs import Costs, Scheduling
 from mpcsim.capacity.model.operations import Operation
 
@@ -57,4 +57,4 @@ def scheduling(
 
 
 def _per_s(operation: Operation, costs: Costs, load: Load, cores: int, calls: int) -> float:
-    return twin.predict(operation, costs, load, cores, hop_ms=costs.hop_ms, calls=calls).per_s
+    return prediction.predict(operation, costs, load, cores, hop_ms=costs.hop_ms, calls=calls).per_s

@@ -13,12 +13,12 @@ from mpcsim.sim.rich_display import Table, document
 LIMITS: Final = Table(
     ("calls wait for", "of", "at a time"),
     (
-        ("event loop", "a process", "1 turn of a message"),
+        ("event loop", "a process", "1 job"),
         ("threads", "a process", "cores + 4 messages; the node 2 x (cores + 1)"),
         ("cores", "a machine", "1 process each"),
         ("disk", "a machine", "writes of databases"),
         ("connections", "a link", f"{MAX_CONNECTIONS} requests"),
-        ("turn of a key", "an MPC node", "1 call; others are refused"),
+        ("lock of a key", "an MPC node", "1 call; others are refused"),
     ),
 )
 """Queues of the model, and their limits."""

@@ -88,7 +88,7 @@ def picture(model: Model) -> Chart:
     return figure
 
 
-# ---------------------------------------------------------------------- what is drawn where
+# ---------------------------------------------------------------------- layout
 
 
 @dataclass(frozen=True)
@@ -360,7 +360,7 @@ def _draw_key(axes: Axes, model: Model) -> None:
     _draw_queue(axes, x, y, DARK)
     write(0.22, "queue")
     _draw_loop(axes, x + 0.12, y, DARK)
-    write(0.26, "event loop: one thing at a time")
+    write(0.26, "event loop: one job at a time")
     _draw_threads(axes, x, y, DARK)
     write(0.44, "threads")
     axes.add_patch(Rectangle((x, y - 0.045), 0.085, 0.085, facecolor=DARK, edgecolor=DARK))

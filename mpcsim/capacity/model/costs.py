@@ -70,7 +70,7 @@ class Stage:
         Levels are added where the second moment, on which waiting times depend, differs most from
         that of the samples, so that rare long pauses are kept.
         """
-        ordered = np.sort(np.maximum(samples_ms, 0.0))  # clocks are read one after the other
+        ordered = np.sort(np.maximum(samples_ms, 0.0))  # differences of clocks may be negative
         levels = _choose_levels(ordered)
         points = np.quantile(ordered, levels)
         if (mean := _mean(points, levels)) > 0:

@@ -1,6 +1,6 @@
 """The kernel's processes and events, driven by a running event loop.
 
-Whoever handles a message hands a job to its process and awaits its end. Events without a message
+The handler of a message hands a job to its process and awaits its end. Events without a message
 (time-outs, retries, incidents) happen at their time.
 """
 
@@ -24,10 +24,13 @@ class AsyncKernel:
     """Kernel without messages, in an event loop's time."""
 
     def __init__(self, drive: KernelDriver, clock: Clock, asked: Callable[[int], None]) -> None:
-        """Args: drive: owner of the records; nobody else steps. asked: called with each call that
-        begins."""
+        """
+        Args:
+            drive: owner of the records; it must not run meanwhile.
+            asked: called with each call that begins.
+        """
         from mpcsim.capacity.simulation import (
-            stepping,  # here: it comes with half a second of numba
+            stepping,  # here: importing numba takes half a second
         )
 
         self.kernel = stepping
@@ -44,7 +47,7 @@ class AsyncKernel:
     def enqueue_job(
         self, process: int, key: np.uint64, first_stage: int, last_stage: int, source: int
     ) -> asyncio.Future[float]:
-        """Hand a job to a process, which executes it whether or not anybody awaits it.
+        """Hand a job to a process, which executes it even if its end is not awaited.
 
         Args:
             process: its number.
@@ -82,7 +85,7 @@ class AsyncKernel:
         self._apply_due_events()
 
     def finish(self) -> None:
-        """Release whoever still waits: virtual time ends."""
+        """Complete all waiting futures: virtual time ends."""
         self._over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -132,7 +135,7 @@ class AsyncKernel:
 
     def _finish_job(self, number: int) -> None:
         done = self._waiting.pop(number)
-        if not done.done():  # nobody has given it up
+        if not done.done():  # it has not been cancelled
             done.set_result(float(self._drive.service.jobs[number]["worked_ms"]))
         self._jobs.append(number)
 

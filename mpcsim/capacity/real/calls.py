@@ -54,7 +54,7 @@ class RecordedOperation:
         self.first_step = int(drive.calls.operations[number]["first_step"])
         self.count = len(shape.messages)
         self.recorded = len(shape.operation.graph.messages) + 2
-        """Messages of a call that nobody refuses: those of the graph, the question, the answer."""
+        """Messages of a call without refusals: those of the graph, request and response."""
         records = drive.calls.messages[self.first : self.first + self.count]
         places = {message.name: local for local, message in enumerate(shape.messages)}
         self._known = {

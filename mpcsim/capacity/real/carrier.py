@@ -47,7 +47,9 @@ class LoadedCarrier(Direct):
         *,
         charged: bool,
     ) -> None:
-        """Args: charged: whether handling a message takes the time that has been drawn for it.
+        """
+        Args:
+            charged: whether handling a message takes the time that has been drawn for it.
 
         Raises:
             UsageError: the network streams.
@@ -84,7 +86,7 @@ class LoadedCarrier(Direct):
     def traffic(self) -> LiveTraffic:
         """Traffic on the network; it begins with the first message."""
         if self._traffic is None:
-            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as services have it
+            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as in the service's HTTP clients
             self._traffic = LiveTraffic(traffic, self.clock.now_ms, self._on_arrival)
         return self._traffic
 
@@ -143,7 +145,7 @@ class LoadedCarrier(Direct):
         """Release the connection of an exchange that is over."""
         if self._over:
             return
-        with suppress(RuntimeError):  # the event loop is over, too
+        with suppress(RuntimeError):  # the event loop has ended, too
             self.traffic.release(pair, self.clock.now_ms())
 
     def finish(self) -> None:
@@ -184,7 +186,7 @@ class LoadedCarrier(Direct):
             key = self.hash64(call.key, TASK + message.local)
             before = int(self._drive.calls.calls[call.slot]["process"][source])
             worked = await self._machines.enqueue_job(process, key, first, last, before)
-            self._machines.enqueue_job(process, key, last, end, before)  # nobody waits for that
+            self._machines.enqueue_job(process, key, last, end, before)  # deferred work
         call.note_handled(message, worked, self.clock.now_ms())
 
 

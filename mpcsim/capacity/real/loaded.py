@@ -84,11 +84,14 @@ class LoadedService(KernelDriver):
         cost: Argon2Cost = CHEAP,
         **options: Any,
     ) -> None:
-        """Args: layout: of the deployment, and of operations with names of ``workload.OPERATIONS``.
-        arrivals: and others: as for ``KernelDriver``. seed: REPRODUCIBLE SECRETS follow from it.
-        compute: ``sampled`` from the costs, or ``live``: the time that it takes here and now, on
-        one core (``LocalService``'s ``cpu_factor``), never twice the same. settings: of the nodes;
-        ``options``: of the gateway, both as for ``LocalService``.
+        """
+        Args:
+            layout: of the deployment, and of operations with names of ``workload.OPERATIONS``.
+            arrivals: and others: as for ``KernelDriver``.
+            seed: REPRODUCIBLE SECRETS follow from it.
+            compute: ``sampled`` from the costs, or ``live``: the time that it takes here and now,
+                on one core (``LocalService``'s ``cpu_factor``), never twice the same.
+            settings: of the nodes; ``options``: of the gateway, both as for ``LocalService``.
 
         Raises:
             UsageError: the deployment has more gateways or MPC nodes than the real service can
@@ -158,7 +161,7 @@ class LoadedService(KernelDriver):
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ time
+    # ------------------------------------------------------------------ virtual time
 
     async def _until(self, until_ms: float) -> None:
         if self._failed is None:
@@ -223,7 +226,7 @@ class LoadedService(KernelDriver):
         with _untimed():
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._failed is not None and self._failed.done():
-            self._failed.exception()  # seen
+            self._failed.exception()  # mark as retrieved
 
     async def _renewed(self) -> None:
         while True:
@@ -260,7 +263,7 @@ class LoadedService(KernelDriver):
         if self._closing:
             return
         slot, stepping = call.slot, self._machines.kernel
-        if not call.complete:  # where its time went cannot be told
+        if not call.complete:  # its latency cannot be broken down
             self.calls.moments[slot] = 0.0
         self._machines.step(stepping.END_CALL, slot, outcome)
         call.over = True
@@ -325,7 +328,7 @@ class _Order:
     attempt: int
 
 
-# ---------------------------------------------------------------------- those who call
+# ---------------------------------------------------------------------- callers
 
 
 @dataclass(frozen=True)
@@ -369,7 +372,7 @@ class _Users:
         asks = OPERATIONS[order.operation]
         verb, curve = asks.verb, asks.curve
         curve = curve or "secp256k1"
-        if verb == "generate":  # who has a key already cannot have another one
+        if verb == "generate":  # a user has one key
             new = f"new user {order.number}"
             return self._prepare_request(
                 new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True
@@ -406,7 +409,7 @@ class _Users:
             return self._prepare_request(
                 user, verb, body, lambda answer: bool(answer["presignatures"])
             )
-        body = document | {"password": PASSWORD}  # validations; members beyond theirs are ignored
+        body = document | {"password": PASSWORD}  # validations ignore additional members
         return self._prepare_request(user, verb, body, lambda answer: bool(answer["result"]))
 
     async def _key(self, user: str, curve: str, *, presigned: bool) -> _Key:

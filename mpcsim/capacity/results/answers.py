@@ -73,11 +73,11 @@ def overload(run: RunRecord) -> str:
     """
     offered = _offered_per_s(run.workload.arrivals)
     if isinstance(run.workload.arrivals, Steady):
-        least = NEAR * run.demand.most_per_s  # turns of event loops are not in it
+        least = NEAR * run.demand.most_per_s  # the demand is without event-loop iterations
     else:
         least = run.demand.most_per_s
     if run.demand.seconds and offered < least:
-        return ""  # whatever grows, it is not for the rate
+        return ""  # the rate is not the cause of growth
     under_way = run.gauges.in_flight[:, 0]
     n = len(under_way)
     later = np.arange(n // 2, n)
@@ -244,7 +244,7 @@ def _saturated(run: RunRecord) -> Iterator[Saturation]:
     for name, used in full.items():
         call_s = run.demand.seconds.get(name, 0.0)
         length_s = float(run.edges_s[settled.stop] - run.edges_s[settled.start])
-        # What comes is a compound Poisson process: an exponential time of work for each call.
+        # Work arrives as a compound Poisson process with exponential service demands.
         chance = math.sqrt(2 * FULL * call_s / length_s) * NormalDist().inv_cdf(1 - ERROR_RATE)
         if used[settled.start : settled.stop].mean() > FULL + chance:
             note(name, settled)

@@ -95,7 +95,10 @@ class Collector:
     """Collector of one run."""
 
     def __init__(self, edges_ms: Sequence[float], operations: Sequence[str]) -> None:
-        """Args: edges_ms: beginnings of the windows, and the end of the last."""
+        """
+        Args:
+            edges_ms: beginnings of the windows, and the end of the last.
+        """
         self.edges_ms = np.array(edges_ms)
         self.operations = tuple(operations)
         self.windows: list[Counts] = []

@@ -145,7 +145,7 @@ class RunRecord:
     slow_calls: SlowCalls = field(repr=False)
     """Slowest calls, in detail."""
 
-    # ------------------------------------------------------------------ what was asked about
+    # ------------------------------------------------------------------ parts of the run
 
     @property
     def operations(self) -> tuple[str, ...]:

@@ -72,8 +72,11 @@ class KernelDriver:
         take: Callable[[Any], None],
         events: Sequence[Event] = (),
     ) -> None:
-        """Args: arrivals: chunks of arrivals, each with the time (ms) up to which it is complete.
-        take: gets rows of the kernel; they are overwritten afterwards. events: incidents.
+        """
+        Args:
+            arrivals: chunks of arrivals, each with the time (ms) up to which it is complete.
+            take: gets rows of the kernel; they are overwritten afterwards.
+            events: incidents.
 
         Raises:
             UsageError: an incident concerns a replica, link or operation that does not exist.

@@ -61,7 +61,9 @@ class Layout:
         limits: Sequence[Limit] = (),
         room: int = ROOM,
     ) -> None:
-        """Args: room: initial number of records of arrays that grow.
+        """
+        Args:
+            room: initial number of records of arrays that grow.
 
         Raises:
             UsageError: costs of a message are not known; a limit of an operation or of messages
@@ -163,8 +165,8 @@ class Layout:
     def _most_connections(self, messages: NDArray[Any]) -> int:
         """Return how many connections there can be: a pool for each process and each link that it
         opens."""
-        asks = messages[(messages["link"] != NONE) & (messages["is_answer"] == 0)]
-        pools = {(int(message["link"]), int(message["source"])) for message in asks}
+        requests = messages[(messages["link"] != NONE) & (messages["is_answer"] == 0)]
+        pools = {(int(message["link"]), int(message["source"])) for message in requests}
         each = 1 if self.model.connection.http == "2" else MAX_CONNECTIONS
         most = sum(each * self.groups[ROLES[source]].count for _, source in pools)
         return most + kernel.MARGIN

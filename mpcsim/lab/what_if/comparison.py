@@ -29,8 +29,11 @@ class Comparison:
         samples: int = SAMPLES,
         seed: int = 0,
     ) -> None:
-        """Args: a: settings that differ from ``Configuration()``. b: settings that differ from
-        ``a``. samples: simulated calls of each side.
+        """
+        Args:
+            a: settings that differ from ``Configuration()``.
+            b: settings that differ from ``a``.
+            samples: simulated calls of each side.
 
         Raises:
             UsageError: an unknown setting, a bad value, a bad number of samples.
