@@ -33,7 +33,7 @@ _WARNING: Final = (
     "</p>"
 )
 
-# What anywidget gives a widget, with nobody at the other end.
+# Model as of anywidget, without a kernel.
 _START: Final = """
 {
 const state = JSON.parse(document.getElementById("session").textContent);
@@ -97,7 +97,7 @@ def saved_page(
         "answered": 0,
         "saved": True,
     }
-    # The widget's export is not needed: the script goes on with what begins the page.
+    # The page's own start replaces the widget's export.
     program = re.sub(r"^export default .*$", "", script(), flags=re.MULTILINE) + _START
     digest = b64encode(sha256(program.encode()).digest()).decode()
     title = f"{view.name}: {view.verdict}"

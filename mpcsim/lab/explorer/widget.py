@@ -52,7 +52,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         explorer = self._explorer
         with self.hold_sync():
             self.view = as_json(explorer.view)
-            if explorer.details is not self._sent:  # other times are no other messages
+            if explorer.details is not self._sent:  # other times do not change messages
                 self._sent = explorer.details
                 self.details = {key: as_json(detail) for key, detail in self._sent.items()}
 

@@ -88,7 +88,7 @@ class Comparison:
 
     def _take(self, sides: dict[Side, Configuration]) -> None:
         for each in sides.values():
-            each.replay(self.samples, self.seed)  # first of all: it may be refused
+            each.replay(self.samples, self.seed)  # before the assignment: it may be refused
         self._sides = sides
 
 

@@ -284,5 +284,5 @@ def _outcome(check: Check, at: int, failed: int | None, progress: Progress) -> s
         return PASSED if failed is None or at < failed else OPEN
     if check.round == progress.aborted_in:
         return PASSED if failed is not None and at < failed else OPEN
-    # What is settled in rounds that the receiver came through is settled.
+    # Checks of rounds that the receiver completed have passed.
     return PASSED if progress.has_passed(check.round) else OPEN

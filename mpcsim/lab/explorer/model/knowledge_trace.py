@@ -110,7 +110,7 @@ class KnowledgeTrace:
         if self._recording is None or not item.path:
             return True
         if (party, round_) not in self._recording.kept and round_ != BEFORE:
-            return True  # it went on at once: what it kept in between was not seen
+            return True  # the next round followed at once: its state was not recorded
         value = self._stored_value(party, round_, item.path)
         return value is not None and not (isinstance(value, Sized) and not value)
 

@@ -235,7 +235,7 @@ class _ViewBuilder:
                 self.order.progress.get(message.receiver, Progress(None, 0)),
                 sealed=opened.sealed if opened else self._always_sealed(message.kind),
                 received=self.order.has_arrived(message),
-                # A copy is checked like its original, and then ignored.
+                # A duplicate is checked like its original, and then ignored.
                 ignored=None if ignored is Ignored.DUPLICATE else ignored,
             ),
         )

@@ -32,7 +32,7 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 
-# Beyond these a session takes days of its own time; what is meant is something else.
+# Beyond these a session takes days of virtual time: such input is a mistake.
 LONGEST_MS: Final = 60_000.0
 """Largest mean one-way latency of a link that an explorer accepts."""
 MOST_LOSS: Final = 0.5

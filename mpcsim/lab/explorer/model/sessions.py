@@ -260,7 +260,7 @@ class _AlteringTamper:
             payload = item if isinstance(item, bytes) else item.encode(wire)
             try:
                 item = alter(payload, type(message), wire, edit.path, edit.operation, edit.argument)
-            except InvalidEncoding:  # an earlier edit left nothing to take apart
+            except InvalidEncoding:  # after an earlier edit it does not decode
                 continue
         return item
 

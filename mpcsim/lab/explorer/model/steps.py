@@ -127,7 +127,7 @@ class StepOrder:
             for m in self.trace.messages
             if m.received_ms is not None and self.has_arrived(m)
         ]
-        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties as they were sent
+        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties in the order of sending
 
     def _step_of_work(self, work: WorkRecord) -> int | None:
         if work.cause is None:
@@ -141,7 +141,7 @@ class StepOrder:
             return self._arrival.get(self._handled.get(work.number, -1), latest)
         if not before.round or before.party != work.party:
             return self.home[number]
-        # The next round at once, or one that a message let begin as soon as the party was free.
+        # The next round follows at once, or a message enabled it while the party was busy.
         return max(self.home[number] or 0, latest)
 
     def _latest_step(self, party: PartyId, until_ms: float) -> int:
