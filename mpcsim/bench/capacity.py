@@ -109,7 +109,7 @@ def foretold(
         service = calibration.service
         for repeat in range(repeats):
             tell(f"repeat {repeat + 1} of {repeats}: costs")
-            calibration.round()
+            calibration.measure_round()
             tell(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
             closed.append(_closed(service, seconds))
             rates = rates or {load: load * closed[0].per_s for load in LOADS}

@@ -47,7 +47,7 @@ def record_operation(name: str) -> Operation:
     settings = Settings(waas_api_url="http://gateway")
     secrets = f"REPRODUCIBLE: capacity, {name}"
     with LocalService(settings=settings, cost=_CHEAP, secrets_seed=secrets) as service:
-        recorder = _LockRecorder(service, _call(service, name))
+        recorder = _LockRecorder(service, _caller(service, name))
         runs = service.runs(recorder.call, RUNS)
         graph = calls.graph(name, runs)
         # The first call is a warm-up.
@@ -55,7 +55,7 @@ def record_operation(name: str) -> Operation:
         return Operation(name, graph, recorder.request_bytes, recorder.response_bytes, locks)
 
 
-def _call(service: LocalService, name: str) -> Callable[[], httpx.Response]:
+def _caller(service: LocalService, name: str) -> Callable[[], httpx.Response]:
     """Return a function that makes one call of the operation."""
     kind = OPERATIONS[name]
     verb, curve = kind.verb, kind.curve
@@ -75,7 +75,7 @@ def _call(service: LocalService, name: str) -> Callable[[], httpx.Response]:
         )
     known = {**stored, "password": PASSWORD}
     fields = {
-        "sign": {**stored, "message": _message(name), **kind.chosen},
+        "sign": {**stored, "message": _message(name), **kind.signer_field},
         "presign": {**stored, "count": PRESIGNATURES},
         "recover": known,
         "validate/password": {each: known[each] for each in ("password", "secret_store")},

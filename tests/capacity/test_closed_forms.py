@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from mpcsim import Network
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.model.costs import Costs, Kind, Scheduling, loopback
+from mpcsim.capacity.model.costs import Costs, Kind, Scheduling, loopback_network
 from mpcsim.capacity.model.incidents import (
     BulkReshare,
     Event,
@@ -188,7 +188,7 @@ def test_who_wakes_up_where(
     other, where who has less to do may go first."""
     ms = {ASKS: 0.001, ASKS_OPERATOR: 3.0, ASKS_INSTITUTION: 1.0}
     service = everywhere(ms, times=constant)
-    deployment = Deployment.on_one_machine(4, loopback(0.0))
+    deployment = Deployment.on_one_machine(4, loopback_network(0.0))
     ran = finish(made(scheduled(service, scheduling), at_once(0.0), deployment=deployment))
     assert ran.took == pytest.approx([took], abs=0.01)
     for first, ms in ((kernel.FIRST_ROLE, waited), (kernel.FIRST_ROLE + kernel.ROLES, worked)):

@@ -20,7 +20,7 @@ from mpcsim.capacity.results.collecting import (
     Collector,
     latency_class,
 )
-from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
+from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
 from mpcsim.capacity.simulation.driver import UsageTotals
 
 WINDOWS = 10
@@ -110,7 +110,7 @@ def test_calls_count_where_they_came() -> None:
 
 def test_parts_add_up_to_latencies() -> None:
     rows = made_up_rows(1, 500)
-    assert parts_of(rows).sum(axis=1) == pytest.approx(latencies(rows))
+    assert latency_parts(rows).sum(axis=1) == pytest.approx(latencies(rows))
 
 
 def test_counts_are_those_of_the_rows() -> None:
@@ -127,7 +127,7 @@ def test_counts_are_those_of_the_rows() -> None:
         well = mine[mine[:, kernel.OUTCOME] == kernel.DONE]
         assert sum(each.latency[k].count for each in collector.windows) == len(well)
         sums = sum(each.parts_ms[k] for each in collector.windows)
-        assert np.asarray(sums) == pytest.approx(parts_of(well).sum(axis=0))
+        assert np.asarray(sums) == pytest.approx(latency_parts(well).sum(axis=0))
     assert collector.spent_ms == pytest.approx(
         (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records
-from mpcsim.capacity.model.costs import Costs, loopback
+from mpcsim.capacity.model.costs import Costs, loopback_network
 from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.workload import Client
 from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver
@@ -41,8 +41,8 @@ class Load(NamedTuple):
 class LoopActivity(NamedTuple):
     """Activity of a part's event loop, for each call."""
 
-    turns: float
-    chills: float
+    iterations: float
+    coldness: float
     """Iterations after a pause, each weighted by how cold its caches are, from 0 to 1."""
 
 
@@ -71,7 +71,7 @@ def predict(
     Args:
         hop_ms: latency of a message between processes.
     """
-    deployment = Deployment.on_one_machine(cores, loopback(hop_ms))
+    deployment = Deployment.on_one_machine(cores, loopback_network(hop_ms))
     layout = Layout(deployment, [operation], costs, Client(), USERS, 1)
     done = 0
     took: list[NDArray[np.float64]] = []

@@ -39,7 +39,7 @@ def scheduling(
     """
     known: dict[Scheduling, float] = {}
 
-    def off(tried: Scheduling) -> float:
+    def squared_error(tried: Scheduling) -> float:
         """Return the sum of squared relative errors."""
         if tried not in known:
             with_it = replace(costs, scheduling=tried)
@@ -52,7 +52,7 @@ def scheduling(
     best = BEGIN
     for _ in range(SWEEPS):
         for name, values in TRIED.items():
-            best = min((replace(best, **{name: value}) for value in values), key=off)
+            best = min((replace(best, **{name: value}) for value in values), key=squared_error)
     return best
 
 

@@ -67,7 +67,7 @@ def notes(model: Model) -> Iterator[str]:
     """Yield which parts share cores, and what the model leaves out."""
     for machine in model.machines:
         if len(machine.replicas) > 1:
-            on_it = ", ".join(_called(model, *each) for each in machine.replicas)
+            on_it = ", ".join(_replica_name(model, *each) for each in machine.replicas)
             yield f"on one machine, {machine.name} ({machine.cores} cores): {on_it}"
     yield LEFT_OUT
     if model.extrapolated:
@@ -89,5 +89,5 @@ def _tables(model: Model) -> tuple[Table, ...]:
     return parts(model), links(model), LIMITS
 
 
-def _called(model: Model, part: str, replica: int) -> str:
+def _replica_name(model: Model, part: str, replica: int) -> str:
     return part if model.parts[part].replicas == 1 else f"{part} {replica}"

@@ -28,7 +28,7 @@ ROLES: Final = 5
 
 # ---------------------------------------------------------------------- machines and processes
 
-# Kinds of stages of a job: which resource it occupies, and who waits meanwhile.
+# Kinds of stages of a job: the resource that it occupies, and what blocks meanwhile.
 LOOP: Final = 0
 """A core, in the process's event loop."""
 LOOP_DISK: Final = 1
@@ -138,7 +138,7 @@ JOB: Final = np.dtype(
         ("last_stage", np.int64),
         ("deferred", np.int64),  # 1: work after the answer has been sent; nothing waits for it
         ("runner", np.int64),  # that executes it, or NONE
-        ("waker_core", np.int64),  # core of whoever handed it on; NONE: on another machine
+        ("waker_core", np.int64),  # core of the runner that handed it on; NONE: on another machine
         ("worked_ms", np.float64),  # service time of its stages so far
         ("following", np.int64),
     ],
@@ -208,7 +208,7 @@ STEP: Final = np.dtype(
         ("first_need", np.int64),
         ("first_send", np.int64),
         ("last_send", np.int64),
-        ("ends", np.int64),  # outcome of the call; NONE: it goes on
+        ("ends", np.int64),  # outcome of the call; NONE: it continues
     ],
     align=True,
 )
@@ -234,7 +234,7 @@ ROLE: Final = np.dtype(
         ("workers", np.int64),
         ("next_replica", np.int64),  # round robin
         ("direction", np.int64),  # of a failure's news towards the caller; NONE: no delay
-        ("next_role", np.int64),  # whom the news reaches then
+        ("next_role", np.int64),  # role that the news reaches then
     ],
     align=True,
 )

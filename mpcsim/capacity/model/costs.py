@@ -132,7 +132,7 @@ def _choose_levels(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
     return levels
 
 
-def loopback(hop_ms: float) -> Network:
+def loopback_network(hop_ms: float) -> Network:
     """Return the network of a single machine: a message takes ``hop_ms`` from process to
     process."""
     connection = Connection(initial_window=SEGMENTS)
@@ -188,7 +188,7 @@ class Costs:
     @property
     def network(self) -> Network:
         """Network of the machine that was measured."""
-        return loopback(self.hop_ms)
+        return loopback_network(self.hop_ms)
 
     def stages_of(self, operation: str, message: str) -> tuple[Stage, ...]:
         """Return the stages of the handling of a message.

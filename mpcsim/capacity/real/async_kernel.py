@@ -63,7 +63,7 @@ class AsyncKernel:
             done.set_result(0.0)
             return done
         if not self._jobs:
-            self._more_jobs()
+            self._grow_jobs()
         number = self._jobs.pop()
         self._waiting[number] = done
         job = self._drive.service.jobs[number]
@@ -139,7 +139,7 @@ class AsyncKernel:
             done.set_result(float(self._drive.service.jobs[number]["worked_ms"]))
         self._jobs.append(number)
 
-    def _more_jobs(self) -> None:
+    def _grow_jobs(self) -> None:
         jobs: Any = self._drive.service.jobs
         have = len(jobs)
         more = np.concatenate([jobs, free_chain(kernel.JOB, have)])

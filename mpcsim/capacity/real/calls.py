@@ -33,7 +33,7 @@ from mpcsim.sim.replay.calls import message_name
 class Message(NamedTuple):
     """Message that is about to be sent."""
 
-    local: int
+    number: int
     """Index among the messages of its operation; messages that are in no recording come after
     these."""
     first_stage: int
@@ -122,12 +122,12 @@ class Call:
     def note_sent(self, message: Message, now: float) -> None:
         """Record that a message is given to its link. If the service has held it back since what it
         waited for was handled, that was a wait for a key lock."""
-        if self.over or message.local >= self.kind.count:
+        if self.over or message.number >= self.kind.count:
             return
         w = self.drive.calls
         at = w.moments[self.slot]
-        at[message.local, SENT] = at[message.local, CONNECTED] = now
-        if (k := w.messages[self.kind.first + message.local]["sent_by"]) == NONE:
+        at[message.number, SENT] = at[message.number, CONNECTED] = now
+        if (k := w.messages[self.kind.first + message.number]["sent_by"]) == NONE:
             return
         first, count = w.steps[k]["first_need"], w.steps[k]["needs"]
         needs = w.lists[first : first + count] - self.kind.first
@@ -138,20 +138,20 @@ class Call:
 
     def note_arrived(self, message: Message, now: float) -> None:
         """Record that a message has arrived."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.moments[self.slot, message.local, [ARRIVED, ADMITTED]] = now
+        if not self.over and message.number < self.kind.count:
+            self.drive.calls.moments[self.slot, message.number, [ARRIVED, ADMITTED]] = now
 
     def note_handled(self, message: Message, worked: float, now: float) -> None:
         """Record that a message has been handled, and its service time."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.moments[self.slot, message.local, [HANDLED, COMPLETED]] = now
-            self.drive.calls.moments[self.slot, message.local, SERVICE_MS] = worked
+        if not self.over and message.number < self.kind.count:
+            self.drive.calls.moments[self.slot, message.number, [HANDLED, COMPLETED]] = now
+            self.drive.calls.moments[self.slot, message.number, SERVICE_MS] = worked
 
 
 _CALL: Final[ContextVar[Call | None]] = ContextVar("_CALL", default=None)
 
 
-def current() -> Call | None:
+def current_call() -> Call | None:
     """Return the call on whose behalf this task acts; None: none, which takes no time."""
     return _CALL.get()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.real.async_kernel import AsyncKernel
-from mpcsim.capacity.real.calls import Call, Message, current
+from mpcsim.capacity.real.calls import Call, Message, current_call
 from mpcsim.capacity.real.clock import Clock
 from mpcsim.capacity.simulation.call_graph import END_OF
 from mpcsim.capacity.simulation.driver import KernelDriver
@@ -73,7 +73,7 @@ class LoadedCarrier(Direct):
 
     def exchange(self, asking: End, asked: End) -> Exchange:
         """Return the exchange for a request (see ``Carrier``)."""
-        call = current()
+        call = current_call()
         return (
             AtOnce()
             if call is None or self._over
@@ -130,7 +130,7 @@ class LoadedCarrier(Direct):
 
     def _draws(self, call: Call, message: Message, direction: int) -> Draws:
         kernel, w = self._machines.kernel, self._drive.calls
-        key = self.hash64(call.key, LATENCY + message.local)
+        key = self.hash64(call.key, LATENCY + message.number)
         return Draws(
             kernel.draw_latency(w, direction, 0),
             kernel.draw_latency(w, direction, 1),
@@ -183,7 +183,7 @@ class LoadedCarrier(Direct):
         first, last, end = message.first_stage, message.last_stage, message.end_stage
         if self._charged and not self._over and not call.over and first != last:
             process = self.process(call, target)
-            key = self.hash64(call.key, TASK + message.local)
+            key = self.hash64(call.key, TASK + message.number)
             before = int(self._drive.calls.calls[call.slot]["process"][source])
             worked = await self._machines.enqueue_job(process, key, first, last, before)
             self._machines.enqueue_job(process, key, last, end, before)  # deferred work

@@ -139,7 +139,7 @@ class LoadedService(KernelDriver):
         Raises:
             WrongAnswer: a signature does not verify.
         """
-        self._local.run(self._until(until_ms))
+        self._local.run(self._advance_to(until_ms))
 
     def close(self) -> None:
         """Cancel what has not begun, let the rest end outside of virtual time, and close the
@@ -163,12 +163,12 @@ class LoadedService(KernelDriver):
 
     # ------------------------------------------------------------------ virtual time
 
-    async def _until(self, until_ms: float) -> None:
+    async def _advance_to(self, until_ms: float) -> None:
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
             if self._settings.vault_policy == "signer":
                 await self._renew()
-                self._start(self._renewed())
+                self._start(self._renew_repeatedly())
             self._clock.begin()
         self._machines.start_timer()
         while True:
@@ -207,9 +207,9 @@ class LoadedService(KernelDriver):
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         self._idle.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._idle.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -228,7 +228,7 @@ class LoadedService(KernelDriver):
         if self._failed is not None and self._failed.done():
             self._failed.exception()  # mark as retrieved
 
-    async def _renewed(self) -> None:
+    async def _renew_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(RENEWED_S)
             await self._renew()
@@ -383,7 +383,7 @@ class _Users:
         if verb in ("sign", "presigned"):
             said = f"{seed} {order.number} {order.attempt}"
             message = hashlib.sha256(said.encode()).digest()
-            body = {**document, "message": message.hex(), **asks.chosen}
+            body = {**document, "message": message.hex(), **asks.signer_field}
             if verb == "presigned":
                 body["presignatures"] = [key.presignatures.pop()]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
+from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
 from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.sim.statistics.sketch import Sketch
 
@@ -180,7 +180,7 @@ class Collector:
         counts.done += np.bincount(operation[well], minlength=n)
         for k in range(n):
             of_it = rows[well & (operation == k)]
-            took, made_of = latencies(of_it), parts_of(of_it)
+            took, made_of = latencies(of_it), latency_parts(of_it)
             counts.parts_ms[k] = made_of.sum(axis=0)
             classes = latency_class(took)
             np.add.at(self.made_of[k, :, 0], classes, 1)

@@ -117,12 +117,16 @@ class LittlesLawCheck:
     """
 
     under_way: float
-    per_s_times_s: float
+    throughput_times_latency: float
 
     @property
     def off_by(self) -> float:
         """Relative difference."""
-        return abs(self.under_way / self.per_s_times_s - 1) if self.per_s_times_s else 0.0
+        return (
+            abs(self.under_way / self.throughput_times_latency - 1)
+            if self.throughput_times_latency
+            else 0.0
+        )
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ class KernelDriver:
     # ------------------------------------------------------------------ room
 
     def _grow_latencies(self) -> None:
-        self._latencies.renew(self.calls.latencies, self.calls.directions["used"])
+        self._latencies.replace_used(self.calls.latencies, self.calls.directions["used"])
         self.state["most_used"] = self.calls.directions["used"].max()
 
     def _grow_calls(self) -> None:

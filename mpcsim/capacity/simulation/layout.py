@@ -119,7 +119,7 @@ class Layout:
             steps=compiled.steps,
             messages=compiled.messages,
             lists=compiled.lists,
-            roles=self._roles(),
+            roles=self._role_records(),
             directions=_directions(self.model),
             latencies=self.latencies.first(),
             clients=callers,
@@ -150,7 +150,7 @@ class Layout:
             raise UsageError(unknown("operation", name, self.operations))
         return self.operations.index(name)
 
-    def _roles(self) -> NDArray[Any]:
+    def _role_records(self) -> NDArray[Any]:
         roles = np.zeros(len(ROLES), kernel.ROLE)
         roles["direction"] = roles["next_role"] = NONE
         for role, group in zip(roles, self.groups.values(), strict=True):
