@@ -2,9 +2,9 @@
 
 A limit admits ``at_once`` calls; ``capacity`` more wait in order, the others are refused
 (``enter_limit``). A call leaves its limits when one of its messages says so, or when it is over.
-A message may need locks of its call's key before the call continues (``acquire_locks``): of jobs that
-wait, the first whose locks are free gets them; after ``lock_timeout_ms``, or behind ``lock_queue``
-others, a job is refused. Admitted jobs continue by an event at the same time.
+A message may need locks of its call's key before the call continues (``acquire_locks``): of the
+jobs that wait, the first whose locks are free gets them; after ``lock_timeout_ms``, or behind
+``lock_queue`` others, a job is refused. Admitted jobs continue by an event at the same time.
 """
 
 from __future__ import annotations
