@@ -190,6 +190,6 @@ def _key_locks(
         if acquired:
             queue = moments[0][nth].queue
             released_by = by[first.index((lock, False), nth)]
-            limit = queue.capacity, queue.patience_s
+            limit = queue.capacity, queue.max_wait_s
             found.append(KeyLock(lock, by[nth], released_by, refused[nth], *limit))
     return tuple(found)

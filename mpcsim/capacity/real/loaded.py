@@ -235,7 +235,7 @@ class LoadedService(KernelDriver):
 
     async def _renew(self) -> None:
         with _untimed():
-            await self._local.gateway.gateway.attestations.renew()
+            await self._local.gateway.gateway.attestations.exchange_now()
 
     # ------------------------------------------------------------------ calls
 

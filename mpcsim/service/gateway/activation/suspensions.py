@@ -33,7 +33,7 @@ from mpcsim.service.errors import (
     suspended,
 )
 from mpcsim.service.gateway.links.links import Link, Times, answered
-from mpcsim.service.gateway.registry import Notice, Registry
+from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
@@ -78,26 +78,26 @@ class Suspensions:
         self._links = links
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
-        self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
-        for notice in registry.notices():
+        self._notices: dict[Occasion, dict[PartyId, SuspensionNotice]] = {}
+        for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
-        self._refused = Counter(at.key_id for at in self._notices)
+        self._blocked_by = Counter(at.key_id for at in self._notices)
         """Why a key is not to be used: one for each suspension, and for each that found no room."""
         self._writing = asyncio.Lock()
         """Held while the registry and what is in memory are changed together."""
-        self._untold: dict[Occasion, asyncio.Task[None] | None] = {
-            at: None for at, notices in self._notices.items() if _untold(notices)
+        self._undelivered: dict[Occasion, asyncio.Task[None] | None] = {
+            at: None for at, notices in self._notices.items() if _undelivered(notices)
         }
         """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
-        self._owed: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        self._pending: dict[Occasion, Mapping[PartyId, bytes]] = {}
         """Of those: what the registry could not write."""
         registry.database.hold_reserve()
-        self._asked: dict[Occasion, asyncio.Event] = {}
+        self._delivery_tried: dict[Occasion, asyncio.Event] = {}
         """Of those: that the MPC nodes have been asked once by this process;"""
         self._waiting = Counter[Occasion]()
         """and how many wait for that."""
 
-    def tag(self, at: Occasion) -> bytes:
+    def session_tag(self, at: Occasion) -> bytes:
         """What shows later that somebody had this session."""
         return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
 
@@ -107,10 +107,10 @@ class Suspensions:
         Raises:
             Refused: it is suspended.
         """
-        if self._refused[key_id] > 0:
+        if self._blocked_by[key_id] > 0:
             raise suspended()
 
-    async def take(self, body: wire.Suspend) -> bytes:
+    async def suspend(self, body: wire.Suspend) -> bytes:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
 
         Returns:
@@ -123,30 +123,30 @@ class Suspensions:
             StoreFailed: it is suspended, but that could not be written, and is tried again.
         """
         at = body.occasion
-        if not hmac.compare_digest(body.tag, self.tag(at)):
+        if not hmac.compare_digest(body.tag, self.session_tag(at)):
             raise Refused(FORBIDDEN, "the suspension tag is not of this session")
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
-        if not self._registry.owns(at.user_id, at.key_id.hex()):
+        if not self._registry.is_present_key(at.user_id, at.key_id.hex()):
             present = self._registry.key(at.user_id, body.curve_name)
             if present is None or present.record is None:
                 raise no_such_key()
             return present.record
         try:
             async with self._writing:
-                if at in self._owed:
+                if at in self._pending:
                     await self._write(at)
                 elif at not in self._notices and self._has_room(at.key_id):
                     await self._remember(at, body.notices)
         finally:
-            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
-            await self._sessions.stop(signing)
+            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.makes_key]
+            await self._sessions.cancel(signing)
         self.deliver()
         if self._waiting[at] < MAX_OF_KEY:  # no token is needed, and each holds a connection
             self._waiting[at] += 1
             try:
                 with suppress(KeyError, TimeoutError):
-                    await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+                    await asyncio.wait_for(self._delivery_tried[at].wait(), PROMPT_S)
             finally:
                 self._waiting[at] -= 1
                 self._waiting += Counter()  # without those of nobody
@@ -164,18 +164,18 @@ class Suspensions:
             return True
         if any(notice.opened for notices in known for notice in notices.values()):
             return False
-        self._refused[key_id] += 1
+        self._blocked_by[key_id] += 1
         asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
     async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
-        self._notices[at] = {p: Notice(at, p, notices[p]) for p in MPC_NODES}
-        self._refused[at.key_id] += 1
-        self._untold[at] = None
-        LOG.warning("%s is suspended", _named(at))
-        self._owed[at] = notices
+        self._notices[at] = {p: SuspensionNotice(at, p, notices[p]) for p in MPC_NODES}
+        self._blocked_by[at.key_id] += 1
+        self._undelivered[at] = None
+        LOG.warning("%s is suspended", _label(at))
+        self._pending[at] = notices
         try:
             await self._write(at)
         finally:
@@ -183,41 +183,41 @@ class Suspensions:
 
     async def _write(self, at: Occasion) -> None:
         """What is owed; whoever waits may leave when it is as good as written."""
-        await in_thread(self._registry.suspend, at, self._owed[at])
-        self._owed.pop(at, None)
+        await in_thread(self._registry.suspend, at, self._pending[at])
+        self._pending.pop(at, None)
 
     @property
-    def owed(self) -> int:
+    def pending(self) -> int:
         """How many suspensions the registry could not write."""
-        return len(self._owed)
+        return len(self._pending)
 
     def _forget(self, at: Occasion) -> None:
         del self._notices[at]
-        self._owed.pop(at, None)
+        self._pending.pop(at, None)
         self._release(at.key_id)
 
     def _release(self, key_id: bytes) -> None:
-        self._refused[key_id] -= 1
-        if not self._refused[key_id]:
-            del self._refused[key_id]
+        self._blocked_by[key_id] -= 1
+        if not self._blocked_by[key_id]:
+            del self._blocked_by[key_id]
 
     # ------------------------------------------------------------------ telling the MPC nodes
 
     def deliver(self) -> None:
         """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
-        for at, task in self._untold.items():
+        for at, task in self._undelivered.items():
             if task is None or task.done():
-                self._asked.setdefault(at, asyncio.Event())
-                self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
+                self._delivery_tried.setdefault(at, asyncio.Event())
+                self._undelivered[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
     @property
     def undelivered(self) -> int:
         """How many notices an MPC node has yet to acknowledge."""
-        return sum(len(_untold(self._notices.get(at, {}))) for at in list(self._untold))
+        return sum(len(_undelivered(self._notices.get(at, {}))) for at in list(self._undelivered))
 
     async def stop(self) -> None:
         """Deliver nothing more, in this process."""
-        tasks = [task for task in self._untold.values() if task is not None]
+        tasks = [task for task in self._undelivered.values() if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -226,24 +226,26 @@ class Suspensions:
         delay = FIRST_RETRY_S
         while True:
             try:
-                if at in self._owed:
+                if at in self._pending:
                     async with self._writing:
-                        if at in self._owed:
+                        if at in self._pending:
                             await self._write(at)
             except Exception as error:  # its text may quote anything
-                LOG.error("%s: that is not stored yet: %s", _named(at), type(error).__name__)
-            await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
-            self._asked[at].set()
+                LOG.error("%s: that is not stored yet: %s", _label(at), type(error).__name__)
+            await asyncio.gather(
+                *(self._deliver_notice(n) for n in _undelivered(self._notices[at]))
+            )
+            self._delivery_tried[at].set()
             try:
-                if await self._concluded(at):
-                    del self._untold[at], self._asked[at]
+                if await self._is_settled(at):
+                    del self._undelivered[at], self._delivery_tried[at]
                     return
             except StoreFailed as error:
-                LOG.error("%s stays suspended: %s", _named(at), error)
+                LOG.error("%s stays suspended: %s", _label(at), error)
             await asyncio.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_S)
 
-    async def _tell(self, notice: Notice) -> None:
+    async def _deliver_notice(self, notice: SuspensionNotice) -> None:
         at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
@@ -252,28 +254,30 @@ class Suspensions:
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
             if not signed_by(identity, statement, said.signature):
-                LOG.error("the %s has not signed what it says of %s", who, _named(at))
+                LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
-            if at in self._owed:
+            if at in self._pending:
                 return  # it is told once more when that can be written down
-            told = replace(notice, opened=said.opened)
-            await in_thread(self._registry.acknowledge, told, said.signature)
-            self._notices[at][notice.party] = told
+            answered_notice = replace(notice, opened=said.opened)
+            await in_thread(self._registry.acknowledge, answered_notice, said.signature)
+            self._notices[at][notice.party] = answered_notice
         except (Refused, StoreFailed) as error:
-            LOG.warning("the %s has not suspended %s yet: %s", who, _named(at), error)
+            LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 
-    async def _concluded(self, at: Occasion) -> bool:
+    async def _is_settled(self, at: Occasion) -> bool:
         """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
         lifted; those of shares that are used no more are forgotten, this one and earlier ones of
         its user."""
         notices = self._notices[at]
         recovered = self._is_replaced(at)
-        if _untold(notices) and not recovered:
+        if _undelivered(notices) and not recovered:
             return False
         over = [
             each
             for each in self._notices
-            if each.user_id == at.user_id and each not in self._untold and self._is_replaced(each)
+            if each.user_id == at.user_id
+            and each not in self._undelivered
+            and self._is_replaced(each)
         ]
         if recovered or not any(notice.opened for notice in notices.values()):
             over.append(at)
@@ -284,17 +288,17 @@ class Suspensions:
                     self._forget(each)
             lifted = each == at and not recovered
             why = "no holder of a share asked for it" if lifted else "it has been recovered"
-            LOG.warning("%s is suspended no more: %s", _named(each), why)
+            LOG.warning("%s is suspended no more: %s", _label(each), why)
         return True
 
     def _is_replaced(self, at: Occasion) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
-        return not self._registry.owns(at.user_id, at.key_id.hex())
+        return not self._registry.is_present_key(at.user_id, at.key_id.hex())
 
 
-def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
+def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[SuspensionNotice]:
     return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
-def _named(at: Occasion) -> str:
+def _label(at: Occasion) -> str:
     return f"key {at.key_id.hex()} of user {at.user_id}"
