@@ -126,7 +126,7 @@ class Calibration:
             raise UsageError("calibrate: no operations")
         self.rounds = 0
         self._found = {name: _OperationMeasurements() for name in names}
-        self._tell = report
+        self._report = report
         self._opened: ExitStack
         self._running: ExitStack
         self._services: _Services
@@ -138,16 +138,16 @@ class Calibration:
         Raises:
             UsageError: they do not start.
         """
-        self._tell("recording the operations", 0.0)
+        self._report("recording the operations", 0.0)
         for name in self._found:
             record_operation(name)
         with ExitStack() as opened:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-            self._tell("this machine's primitives", 0.0)
+            self._report("this machine's primitives", 0.0)
             self._machine = Speed.measured(str(folder))
             running = opened.enter_context(ExitStack())
             self._services = _Services(running, folder)
-            self._services.measure_once(self._found, self._tell)
+            self._services.measure_once(self._found, self._report)
             self._running, self._opened = running, opened.pop_all()
         return self
 
@@ -167,7 +167,7 @@ class Calibration:
         """
         for name, of in self._found.items():
             for what, measure in _round_measurements(self._services, name, of, self.rounds):
-                self._tell(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
+                self._report(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
                 measure()
         self.rounds += 1
 
@@ -248,7 +248,7 @@ def _round_measurements(
     yield f"{SATURATED}, with meters", partial(closed, *with_meters, SATURATED, IN_FLIGHT)
 
 
-# ---------------------------------------------------------------------- what follows
+# ---------------------------------------------------------------------- costs
 
 
 def _fit_costs(

@@ -198,7 +198,7 @@ class Service:
             store_response(operation, key, answer)
         return status == 200 and answer.get("result") is not False
 
-    # ------------------------------------------------------------------ before
+    # ------------------------------------------------------------------ preparation
 
     def _prepare_keys(self, operation: str, keys: int, calls: int) -> deque[Key]:
         """Return keys with which an operation can be asked for."""

@@ -81,26 +81,26 @@ def predict(
         done += len(rows)
         took.append(rows[:, records.ENDED] - rows[:, records.DUE])
 
-    drive = KernelDriver(layout, _arrivals(load), take)
+    driver = KernelDriver(layout, _arrivals(load), take)
     if load.in_flight:
-        drive.start_users(np.arange(load.in_flight), 0.0, np.ones(1), 1)
+        driver.start_users(np.arange(load.in_flight), 0.0, np.ones(1), 1)
 
     def until(wanted: float) -> tuple[int, NDArray[np.float64]]:
         while done < wanted:
-            drive.run(drive.state["now"] + LOOK_MS)
-            drive.flush()
-        processes = drive.service.processes
+            driver.run(driver.state["now"] + LOOK_MS)
+            driver.flush()
+        processes = driver.service.processes
         return done, np.array([processes["iterations"], processes["coldness"]])
 
     first, before = until(calls * WARM_UP)
-    began_ms = float(drive.state["now"])
+    began_ms = float(driver.state["now"])
     last, after = until(first + calls)
     each = (after - before) / (last - first)
     activities = {
         process.part: LoopActivity(*map(float, activity))
         for process, activity in zip(layout.processes, each.T, strict=True)
     }
-    per_s = (last - first) * 1000 / (float(drive.state["now"]) - began_ms)
+    per_s = (last - first) * 1000 / (float(driver.state["now"]) - began_ms)
     return Prediction(activities, np.concatenate(took)[first:], per_s)
 
 

@@ -19,8 +19,8 @@ from mpcsim.capacity.calibration.prediction import Load
 from mpcsim.capacity.model.costs import Costs, Scheduling
 from mpcsim.capacity.model.operations import Operation
 
-BEGIN: Final = Scheduling(0.6, 0.8, 0.5)
-TRIED: Final[Mapping[str, Sequence[float]]] = {
+INITIAL: Final = Scheduling(0.6, 0.8, 0.5)
+GRID: Final[Mapping[str, Sequence[float]]] = {
     "together": (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0),
     "ahead": (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     "takes": (0.0, 0.5, 1.0),
@@ -49,9 +49,9 @@ def scheduling(
             )
         return known[tried]
 
-    best = BEGIN
+    best = INITIAL
     for _ in range(SWEEPS):
-        for name, values in TRIED.items():
+        for name, values in GRID.items():
             best = min((replace(best, **{name: value}) for value in values), key=squared_error)
     return best
 

@@ -23,22 +23,22 @@ from mpcsim.capacity.simulation.layout import free_chain
 class AsyncKernel:
     """Kernel without messages, in an event loop's time."""
 
-    def __init__(self, drive: KernelDriver, clock: Clock, asked: Callable[[int], None]) -> None:
+    def __init__(self, driver: KernelDriver, clock: Clock, on_call: Callable[[int], None]) -> None:
         """
         Args:
-            drive: owner of the records; it must not run meanwhile.
-            asked: called with each call that begins.
+            driver: owner of the records; it must not run meanwhile.
+            on_call: called with each call that begins.
         """
         from mpcsim.capacity.simulation import (
             stepping,  # here: importing numba takes half a second
         )
 
-        self.kernel = stepping
-        self._drive = drive
+        self.stepping = stepping
+        self._driver = driver
         self._clock = clock
-        self._start_call = asked
+        self._on_call = on_call
         self._at_ms = 0.0
-        self._jobs = list(range(len(drive.service.jobs)))
+        self._jobs = list(range(len(driver.service.jobs)))
         """Free records."""
         self._waiting: dict[int, asyncio.Future[float]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -66,18 +66,18 @@ class AsyncKernel:
             self._grow_jobs()
         number = self._jobs.pop()
         self._waiting[number] = done
-        job = self._drive.service.jobs[number]
+        job = self._driver.service.jobs[number]
         job["process"], job["key"] = process, key
         job["stage"], job["last_stage"] = first_stage, last_stage
-        job["waker_core"] = self.kernel.waker_core(self._drive.service, process, source)
-        self.step(self.kernel.ENQUEUE_JOB, number)
+        job["waker_core"] = self.stepping.waker_core(self._driver.service, process, source)
+        self.step(self.stepping.ENQUEUE_JOB, number)
         return done
 
     def step(self, what: int, of: int = NONE, number: int = NONE) -> None:
         """Carry out an action of the kernel now, and all events that are due."""
         found = self._step(what, of, number, self._clock.now_ms())
-        if what == self.kernel.START_ARRIVAL:
-            self._start_call(found)
+        if what == self.stepping.START_ARRIVAL:
+            self._on_call(found)
         self._apply_due_events()
 
     def start_timer(self) -> None:
@@ -94,15 +94,15 @@ class AsyncKernel:
                 done.set_result(0.0)
 
     def _step(self, what: int, of: int, number: int, now: float) -> int:
-        drive = self._drive
+        driver = self._driver
         self._at_ms = max(self._at_ms, now)
         while True:
-            found, lacks = self.kernel.step(
-                drive.calls, drive.network, drive.service, what, of, number, self._at_ms
+            found, needed = self.stepping.step(
+                driver.calls, driver.network, driver.service, what, of, number, self._at_ms
             )
-            if not lacks:
+            if not needed:
                 return int(found)
-            drive.make_room(lacks)
+            driver.make_room(needed)
 
     def _apply_due_events(self) -> None:
         """Apply all events that are due, and set the timer for the next."""
@@ -112,21 +112,21 @@ class AsyncKernel:
         if self._over:
             return
         while True:
-            through = self.kernel.next_completion_ms(self._drive.service)
-            events = self._drive.calls.events
-            event = float(events[0]["at"]) if self._drive.state["events"] else math.inf
-            next_ms = min(through, event)
+            completion_ms = self.stepping.next_completion_ms(self._driver.service)
+            events = self._driver.calls.events
+            event = float(events[0]["at"]) if self._driver.state["events"] else math.inf
+            next_ms = min(completion_ms, event)
             if next_ms > self._clock.now_ms() + CLOSE_MS:
                 break
             self._clock.at(next_ms)
-            if through == next_ms:
-                over = self._step(self.kernel.FINISH_STAGE, NONE, NONE, next_ms)
-                if over != NONE:
-                    self._finish_job(over)
+            if completion_ms == next_ms:
+                job = self._step(self.stepping.FINISH_STAGE, NONE, NONE, next_ms)
+                if job != NONE:
+                    self._finish_job(job)
             else:
-                call = self._step(self.kernel.APPLY_EVENT, NONE, NONE, next_ms)
+                call = self._step(self.stepping.APPLY_EVENT, NONE, NONE, next_ms)
                 if call != NONE:
-                    self._start_call(call)
+                    self._on_call(call)
         if next_ms < math.inf:
             wait_ms = next_ms - self._clock.now_ms()
             self._timer = asyncio.get_running_loop().call_later(
@@ -136,12 +136,12 @@ class AsyncKernel:
     def _finish_job(self, number: int) -> None:
         done = self._waiting.pop(number)
         if not done.done():  # it has not been cancelled
-            done.set_result(float(self._drive.service.jobs[number]["worked_ms"]))
+            done.set_result(float(self._driver.service.jobs[number]["worked_ms"]))
         self._jobs.append(number)
 
     def _grow_jobs(self) -> None:
-        jobs: Any = self._drive.service.jobs
+        jobs: Any = self._driver.service.jobs
         have = len(jobs)
         more = np.concatenate([jobs, free_chain(kernel.JOB, have)])
-        self._drive.service = self._drive.service._replace(jobs=more)
+        self._driver.service = self._driver.service._replace(jobs=more)
         self._jobs = list(range(have, 2 * have))

@@ -41,8 +41,8 @@ class LoadedCarrier(Direct):
     def __init__(
         self,
         layout: Layout,
-        drive: KernelDriver,
-        machines: AsyncKernel,
+        driver: KernelDriver,
+        kernel: AsyncKernel,
         clock: Clock,
         *,
         charged: bool,
@@ -63,8 +63,8 @@ class LoadedCarrier(Direct):
         self.clock = clock
         self._links = layout.links
         self._model = layout.model
-        self._drive = drive
-        self._machines = machines
+        self._driver = driver
+        self._kernel = kernel
         self._charged = charged
         self._traffic: LiveTraffic | None = None
         self._waiting: dict[int, Callable[[bool], None]] = {}
@@ -129,7 +129,7 @@ class LoadedCarrier(Direct):
         self._waiting[sent] = on_arrival
 
     def _draws(self, call: Call, message: Message, direction: int) -> Draws:
-        kernel, w = self._machines.kernel, self._drive.calls
+        kernel, w = self._kernel.stepping, self._driver.calls
         key = self.hash64(call.key, LATENCY + message.number)
         return Draws(
             kernel.draw_latency(w, direction, 0),
@@ -139,7 +139,7 @@ class LoadedCarrier(Direct):
 
     def hash64(self, key: np.uint64, number: int) -> np.uint64:
         """Return the key of a draw."""
-        return np.uint64(self._machines.kernel.hash64(key, number))
+        return np.uint64(self._kernel.stepping.hash64(key, number))
 
     def release(self, pair: int) -> None:
         """Release the connection of an exchange that is over."""
@@ -166,10 +166,10 @@ class LoadedCarrier(Direct):
     def process(self, call: Call, role: int) -> int:
         """Return the process of a role for a call, assigned at its first message there; NONE: none
         is up."""
-        processes = self._drive.calls.calls[call.slot]["process"]
+        processes = self._driver.calls.calls[call.slot]["process"]
         if processes[role] == NONE and not call.over:
-            self._machines.step(self._machines.kernel.CHOOSE_PROCESS, call.slot, role)
-            processes = self._drive.calls.calls[call.slot]["process"]
+            self._kernel.step(self._kernel.stepping.CHOOSE_PROCESS, call.slot, role)
+            processes = self._driver.calls.calls[call.slot]["process"]
         return int(processes[role])
 
     async def handle_message(self, call: Call, message: Message, source: int, target: int) -> None:
@@ -184,9 +184,9 @@ class LoadedCarrier(Direct):
         if self._charged and not self._over and not call.over and first != last:
             process = self.process(call, target)
             key = self.hash64(call.key, TASK + message.number)
-            before = int(self._drive.calls.calls[call.slot]["process"][source])
-            worked = await self._machines.enqueue_job(process, key, first, last, before)
-            self._machines.enqueue_job(process, key, last, end, before)  # deferred work
+            before = int(self._driver.calls.calls[call.slot]["process"][source])
+            worked = await self._kernel.enqueue_job(process, key, first, last, before)
+            self._kernel.enqueue_job(process, key, last, end, before)  # deferred work
         call.note_handled(message, worked, self.clock.now_ms())
 
 

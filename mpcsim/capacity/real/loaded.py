@@ -107,9 +107,9 @@ class LoadedService(KernelDriver):
         self._first_node = layout.groups["node"].first
         self._clock = Clock()
         self._settings = settings or Settings(waas_api_url="http://gateway")
-        self._machines = AsyncKernel(self, self._clock, self._start_call)
+        self._kernel = AsyncKernel(self, self._clock, self._start_call)
         self._carrier = LoadedCarrier(
-            layout, self, self._machines, self._clock, charged=compute == "sampled"
+            layout, self, self._kernel, self._clock, charged=compute == "sampled"
         )
         self._local = LocalService(
             seed=seed,
@@ -170,7 +170,7 @@ class LoadedService(KernelDriver):
                 await self._renew()
                 self._start(self._renew_repeatedly())
             self._clock.begin()
-        self._machines.start_timer()
+        self._kernel.start_timer()
         while True:
             next_ = int(self.state["next"])
             if next_ < len(self.calls.arrivals):
@@ -179,7 +179,7 @@ class LoadedService(KernelDriver):
                     break
                 await self._sleep(due)
                 self._clock.at(due)
-                self._machines.step(self._machines.kernel.START_ARRIVAL)
+                self._kernel.step(self._kernel.stepping.START_ARRIVAL)
             elif (
                 self.state["arrivals_known_to"] <= until_ms
                 and self.state["arrivals_known_to"] < math.inf
@@ -192,10 +192,7 @@ class LoadedService(KernelDriver):
         self.state["now"] = until_ms
 
     async def _sleep(self, until_ms: float) -> None:
-        """Wait until a time, or raise the error of a call that has failed meanwhile.
-
-        Raises: what has failed meanwhile.
-        """
+        """Wait until a time, or raise the error of a call that has failed meanwhile."""
         assert self._failed is not None
         wait_ms = until_ms - self._clock.now_ms()
         await asyncio.wait([self._failed], timeout=max(0.0, wait_ms) / 1000)
@@ -221,7 +218,7 @@ class LoadedService(KernelDriver):
         self._closing = True
         for task in self._idle:
             task.cancel()
-        self._machines.finish()
+        self._kernel.finish()
         self._carrier.finish()
         with _untimed():
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -262,18 +259,15 @@ class LoadedService(KernelDriver):
             outcome = await self._attempt(call, asking, node - self._first_node)
         if self._closing:
             return
-        slot, stepping = call.slot, self._machines.kernel
+        slot, stepping = call.slot, self._kernel.stepping
         if not call.complete:  # its latency cannot be broken down
             self.calls.moments[slot] = 0.0
-        self._machines.step(stepping.END_CALL, slot, outcome)
+        self._kernel.step(stepping.END_CALL, slot, outcome)
         call.over = True
-        self._machines.step(stepping.RELEASE_CALL, slot)
+        self._kernel.step(stepping.RELEASE_CALL, slot)
 
     async def _attempt(self, call: Call, asking: _PreparedRequest, node: int) -> int:
-        """
-        Returns:
-            Its outcome.
-        """
+        """Carry out an attempt, and return its outcome."""
         calls.begin(call)
         call.note_sent(call.message(REQUEST), self._clock.now_ms())
         await self._carrier.handle_message(call, call.message(REQUEST), CALLER, NODE)
@@ -289,9 +283,10 @@ class LoadedService(KernelDriver):
 
 
 def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
-    """
+    """Refuse a deployment that the real service cannot have.
+
     Raises:
-        UsageError: the real service cannot be like that.
+        UsageError: says what it cannot have.
     """
     for extrapolated in deployment.extrapolated:
         raise UsageError(

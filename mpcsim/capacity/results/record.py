@@ -419,7 +419,7 @@ class RunRecord:
             found[name] = part.workers * rest + each * under_way / part.replicas
         return found
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
     def table(self) -> pd.DataFrame:
         """Return a row for each window and operation, tidy; needs pandas. Percentiles are of calls

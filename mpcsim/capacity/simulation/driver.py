@@ -164,7 +164,7 @@ class KernelDriver:
         self._take(self.calls.rows[: self.state["rows"]])
         self.state["rows"] = 0
 
-    # ------------------------------------------------------------------ what it was like
+    # ------------------------------------------------------------------ statistics
 
     def slow_calls(self) -> SlowCalls:
         """Return the slowest calls so far that succeeded."""
@@ -210,7 +210,7 @@ class KernelDriver:
         self.state["slow_calls"] = len(slowest)
         self.state["keep_above_ms"] = took[slowest].min()
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ arrivals and events
 
     def _load_arrivals(self) -> None:
         """Load the next chunk of arrivals."""
@@ -239,7 +239,7 @@ class KernelDriver:
         self.state["events"], self.state["events_so_far"] = have + more, so_far + more
         self.calls = self.calls._replace(events=events)
 
-    # ------------------------------------------------------------------ room
+    # ------------------------------------------------------------------ growth of arrays
 
     def _grow_latencies(self) -> None:
         self._latencies.replace_used(self.calls.latencies, self.calls.directions["used"])

@@ -84,7 +84,7 @@ class Explorer(Exploration):
         session = PartiesSession(parties, network, options)
         return cls(session, definition=session.definition, reveal=reveal)
 
-    # ------------------------------------------------------------------ how it looks
+    # ------------------------------------------------------------------ display
 
     @property
     def widget(self) -> ExplorerWidget:

@@ -44,7 +44,7 @@ class Comparison:
         self._sides: dict[Side, Configuration] = {"a": first, "b": with_changes(first, b or {})}
         _ = self.replays
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ results
 
     @property
     def a(self) -> Configuration:
@@ -66,7 +66,7 @@ class Comparison:
         sides = "".join(c.python(side, self.samples, self.seed) for side, c in self._sides.items())
         return f"{HEAD}\n{sides}a.percentiles({PERCENTS}), b.percentiles({PERCENTS})\n"
 
-    # ------------------------------------------------------------------ what if
+    # ------------------------------------------------------------------ changes
 
     def set(self, side: Side, **changes: Any) -> None:
         """Change settings of a side: fields of ``Configuration``.

@@ -60,7 +60,7 @@ class Exploration:
         self._trace = self._first
         self._details: dict[str, Detail] | None = None
 
-    # ------------------------------------------------------------------ what there is
+    # ------------------------------------------------------------------ present run
 
     @property
     def trace(self) -> Trace:
@@ -122,7 +122,7 @@ class Exploration:
         plain._reveal, plain._details = False, None
         return plain.view, plain.details
 
-    # ------------------------------------------------------------------ what if
+    # ------------------------------------------------------------------ changes
 
     def edit(
         self,

@@ -159,7 +159,7 @@ WHOLE_OPERATIONS: Final = (WITHHOLD, CUT, APPEND, REPLACE)
 """Alterations of a message as a whole."""
 
 
-# ---------------------------------------------------------------------- taking apart
+# ---------------------------------------------------------------------- decoding
 
 
 def _top_fields(
@@ -322,7 +322,7 @@ def _read_docs(kind: type[Message]) -> dict[str, str]:
     return found
 
 
-# ---------------------------------------------------------------------- altering
+# ---------------------------------------------------------------------- alteration
 
 
 def _operations(codec: Codec, value: Any) -> tuple[str, ...]:

@@ -329,7 +329,7 @@ class _ViewBuilder:
                 found += learning.from_round(step.party, work.round)
         return tuple(found)
 
-    # ------------------------------------------------------------------ the whole
+    # ------------------------------------------------------------------ the view
 
     def _aborts(self, messages: Iterable[MessageView]) -> tuple[AbortView, ...]:
         found = []
