@@ -78,11 +78,7 @@ class AsyncKernel:
         found = self._step(what, of, number, self._clock.now_ms())
         if what == self.stepping.START_ARRIVAL:
             self._on_call(found)
-        self._apply_due_events()
-
-    def start_timer(self) -> None:
-        """Apply due events, and be woken for the next one."""
-        self._apply_due_events()
+        self.apply_due_events()
 
     def finish(self) -> None:
         """Complete all waiting futures: virtual time ends."""
@@ -104,7 +100,7 @@ class AsyncKernel:
                 return int(found)
             driver.make_room(needed)
 
-    def _apply_due_events(self) -> None:
+    def apply_due_events(self) -> None:
         """Apply all events that are due, and set the timer for the next."""
         if self._timer is not None:
             self._timer.cancel()
@@ -130,7 +126,7 @@ class AsyncKernel:
         if next_ms < math.inf:
             wait_ms = next_ms - self._clock.now_ms()
             self._timer = asyncio.get_running_loop().call_later(
-                wait_ms / 1000, self._apply_due_events
+                wait_ms / 1000, self.apply_due_events
             )
 
     def _finish_job(self, number: int) -> None:

@@ -170,7 +170,7 @@ class LoadedService(KernelDriver):
                 await self._renew()
                 self._start(self._renew_repeatedly())
             self._clock.begin()
-        self._kernel.start_timer()
+        self._kernel.apply_due_events()
         while True:
             next_ = int(self.state["next"])
             if next_ < len(self.calls.arrivals):

@@ -39,12 +39,12 @@ class Exploration:
         Args:
             run: what an operation gave (its last attempt), or a trace. Neither holds the messages
                 themselves; ``Explorer.live`` shows those.
-            network: that it ran over; by default, what can be told from the trace.
+            network: that it ran over; by default, as the messages met it.
             definition: of the protocol; not necessary for the protocols of this package.
             reveal: show secret values. They are then in the notebook's output, too.
 
         Raises:
-            UsageError: nothing can be told of the network: pass it.
+            UsageError: the trace does not determine the network: pass it.
         """
         trace = run.trace if isinstance(run, Result) else run
         self._source = (

@@ -336,7 +336,7 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
 NETWORK_SEES: Final = (
     Item("who talks to whom, when", "senders, receivers, kinds, sizes and times", PUBLIC),
 )
-"""Knowledge of whoever carries the messages, sealed or not."""
+"""Knowledge of the network, which carries the messages, sealed or not."""
 NETWORK_FORBIDDEN: Final = (
     ForbiddenKnowledge(
         "what is sealed", "it can drop or delay sealed messages, neither read nor alter them"

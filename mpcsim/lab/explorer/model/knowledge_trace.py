@@ -123,10 +123,10 @@ class KnowledgeTrace:
 
 
 def network_sees() -> tuple[LearnedItem, ...]:
-    """Return what whoever carries the messages knows."""
+    """Return what the network, which carries the messages, knows."""
     return tuple(LearnedItem(i.name, i.meaning, i.kind, None, False) for i in NETWORK_SEES)
 
 
 def network_forbidden() -> tuple[UndisclosedItem, ...]:
-    """Return what whoever carries the messages must never learn."""
+    """Return what the network, which carries the messages, must never learn."""
     return tuple(UndisclosedItem(n.name, n.meaning, None) for n in NETWORK_FORBIDDEN)

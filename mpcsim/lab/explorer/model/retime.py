@@ -148,9 +148,9 @@ class ReplayedParty:
         return outputs
 
     def _run(self, step: Step) -> list[Send]:
-        told = self.me, step.protocol, step.round, step.name
-        self.party.listener(StepStarted(*told))
-        self.party.listener(StepFinished(*told))
+        event_fields = self.me, step.protocol, step.round, step.name
+        self.party.listener(StepStarted(*event_fields))
+        self.party.listener(StepFinished(*event_fields))
         packets = [(number, self._graph.messages[number]) for number in step.sends]
         return [
             Send(

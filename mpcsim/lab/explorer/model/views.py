@@ -214,7 +214,7 @@ class View:
     critical_parts: Mapping[str, float]
     aborts: tuple[AbortView, ...]
     never: Mapping[str, tuple[UndisclosedItem, ...]]
-    """Forbidden knowledge by party, and of ``network``: whoever carries the messages."""
+    """Forbidden knowledge by party, and of ``network``, which carries the messages."""
     network_sees: tuple[LearnedItem, ...]
     links: tuple[LinkView, ...]
     edits: tuple[str, ...]
