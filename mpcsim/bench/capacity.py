@@ -109,7 +109,7 @@ def compare_with_twin(
         service = calibration.service
         for repeat in range(repeats):
             report(f"repeat {repeat + 1} of {repeats}: costs")
-            calibration.round()
+            calibration.measure_round()
             report(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
             closed.append(_run_closed(service, seconds))
             rates = rates or {load: load * closed[0].per_s for load in LOADS}

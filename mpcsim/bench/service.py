@@ -193,7 +193,7 @@ class _Load:
         with closing(_Connection(self._address)) as node:
 
             def sign(n: int) -> bytes:
-                return node.post("/v3/wallet/sign", key.token, key.signing(n))
+                return node.post("/v3/wallet/sign", key.token, key.signing_request(n))
 
             name = "presigned" if key.presignatures else key.curve
             self._time(node, f"service_sign_{name}", sign, runs)
@@ -257,7 +257,7 @@ class _Load:
 
     async def _presign(self, key: Key, count: int) -> None:
         while len(key.presignatures) < count:
-            body = {**key.stored(), "count": min(MAX_COUNT, count - len(key.presignatures))}
+            body = {**key.request_fields(), "count": min(MAX_COUNT, count - len(key.presignatures))}
             status, made = await self._post(key.token, "/v3/wallet/presign", body)
             if status != 200:
                 raise UsageError(f"presign: {status} {made}")
@@ -277,7 +277,7 @@ class _Load:
             for n in numbers:
                 if n == requests // 10:
                     self._figures[f"service_node_{name}_tenth_mb"] = resident_mb(node)
-                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
+                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing_request(n))
                 errors += status != 200
 
         before = self._served.cpu_ms()
