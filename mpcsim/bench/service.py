@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
-from mpcsim.capacity.calibration.service import Served, resident_mb, start
+from mpcsim.capacity.calibration.service import ServiceProcesses, resident_mb, start
 from mpcsim.errors import UsageError
 from mpcsim.protocols.presign import MAX_COUNT
 from mpcsim.service.operations.supervisor import (
@@ -30,7 +30,7 @@ from mpcsim.service.operations.supervisor import (
     backend,
     free_port,
     gateway_program,
-    running,
+    process_group,
 )
 
 KEYS: Final = 32
@@ -100,7 +100,7 @@ def _measured(
     signing_only: bool = False,
 ) -> dict[str, float]:
     """Figures of a node in front of a gateway, the last of the programs."""
-    with running() as processes:
+    with process_group() as processes:
         served = start(processes, programs, folder)
         tokens = [served.token(f"user-{n}") for n in range(keys)]
         load = _Load(served, runs)
@@ -144,7 +144,7 @@ class _Connection:
 class _Load:
     """The sender of requests."""
 
-    def __init__(self, served: Served, runs: int) -> None:
+    def __init__(self, served: ServiceProcesses, runs: int) -> None:
         self._address = served.address
         self._runs = runs
         self._served = served

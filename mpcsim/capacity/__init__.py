@@ -14,8 +14,8 @@ that take many runs; ``figures`` are pictures of both. ``plan`` puts all that is
 
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.experiments import (
-    Found,
     LoadCurve,
+    SearchResult,
     capacity_point,
     cheapest,
     load_curve,
@@ -23,7 +23,14 @@ from mpcsim.capacity.experiments import (
 )
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.costs import Costs
-from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import (
+    BulkReshare,
+    Event,
+    ProcessCrash,
+    ProcessPause,
+    RollingRestart,
+    Slowdown,
+)
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import OPERATIONS, Client, Workload
 from mpcsim.capacity.plan import Cheapest, Curve, Plan, Sensitivity
@@ -39,21 +46,21 @@ __all__ = [
     "Costs",
     "Curve",
     "Deployment",
-    "Deploys",
-    "Dies",
+    "RollingRestart",
+    "ProcessCrash",
     "Event",
-    "Found",
+    "SearchResult",
     "LoadCurve",
     "Overloaded",
     "Part",
-    "Pauses",
+    "ProcessPause",
     "Percentile",
     "Plan",
     "Profile",
-    "Reshares",
+    "BulkReshare",
     "Run",
     "Sensitivity",
-    "Slows",
+    "Slowdown",
     "Steady",
     "Times",
     "Users",

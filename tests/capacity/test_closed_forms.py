@@ -1,4 +1,4 @@
-"""The twin's kernel does what queueing theory says, and what its own books say.
+"""The twin's kernel does what queueing theory says, and what its own totals say.
 
 Every run has a fixed seed, so that none fails by chance; that the intervals are right is what the
 99 % are for.
@@ -18,9 +18,16 @@ from mpcsim import Network
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.costs import Costs, Kind, Scheduling, loopback
-from mpcsim.capacity.model.incidents import Deploys, Dies, Event, Pauses, Reshares, Slows
+from mpcsim.capacity.model.incidents import (
+    BulkReshare,
+    Event,
+    ProcessCrash,
+    ProcessPause,
+    RollingRestart,
+    Slowdown,
+)
 from mpcsim.capacity.model.limits import Limit
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.parts import Part
 from mpcsim.capacity.model.workload import Client
 from mpcsim.errors import UsageError
@@ -44,7 +51,7 @@ CALLS = 60_000
 
 
 def finish(ran: Ran) -> Ran:
-    """Let it come to an end, and check its books."""
+    """Let it come to an end, and check its totals."""
     ran.drive.run(math.inf)
     check_books(ran)
     return ran
@@ -52,29 +59,29 @@ def finish(ran: Ran) -> Ran:
 
 def check_books(ran: Ran) -> None:
     """Nothing is left of anything, and all that was done was done for somebody."""
-    rows, books, drive = ran.rows, ran.drive.accounts(), ran.drive
+    rows, totals, drive = ran.rows, ran.drive.usage_totals(), ran.drive
     final = rows[rows[:, kernel.FINAL] == 1]
     orders = int(drive.state["orders_so_far"])
     assert sorted(final[:, kernel.NUMBER]) == list(range(orders)), "every order ends once"
     attempts = np.bincount(rows[:, kernel.NUMBER].astype(int), minlength=orders)
     assert (attempts[final[:, kernel.NUMBER].astype(int)] == final[:, kernel.ATTEMPT]).all()
     waited = (rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]).sum()
-    assert books.in_flight_ms == pytest.approx(waited), "Little's law"
+    assert totals.in_flight == pytest.approx(waited), "Little's law"
     used = sum(
         place_used
-        for place, place_used in zip(ran.layout.places, books.used, strict=True)
+        for place, place_used in zip(ran.layout.resources, totals.used, strict=True)
         if place.name.startswith("cores")
     )
-    assert used == pytest.approx(books.cpu.sum(), abs=1e-6), "no work is lost, or done twice"
+    assert used == pytest.approx(totals.cpu.sum(), abs=1e-6), "no work is lost, or done twice"
     assert (drive.calls.calls["number"] == kernel.NONE).all()
     assert (drive.service.jobs["call"] == kernel.NONE).all()
     assert drive.state["spare_jobs"] == len(drive.service.jobs)
-    assert drive.state["spare_transfers"] == len(drive.calls.flights)
-    for lines in (drive.calls.lines, drive.calls.limits):
+    assert drive.state["spare_transfers"] == len(drive.calls.deliveries)
+    for lines in (drive.calls.connection_queues, drive.calls.limits):
         assert not lines["inside"].any()
         assert not lines["waiting"].any()
         assert (lines["head"] == kernel.NONE).all()
-    assert not drive.calls.keys["taken"].any()
+    assert not drive.calls.keys["held"].any()
     assert (drive.calls.keys["head"] == kernel.NONE).all()
     assert not drive.service.processes["calls"].any()
     heads = drive.network.heads[: int(drive.network.pool["used"][0])]
@@ -163,7 +170,7 @@ def test_nobody_waits_for_what_is_done_later_but_who_comes_next() -> None:
     ran = finish(made(service, at_once(0.0, 0.25, 2.5)))
     # The third finds the first one's rest, and after it the second one's comes first.
     assert ran.took == pytest.approx([1.0, 1.75, 2.5])
-    assert ran.drive.accounts().cpu.sum() == pytest.approx(6.0)
+    assert ran.drive.usage_totals().cpu.sum() == pytest.approx(6.0)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +191,7 @@ def test_who_wakes_up_where(
     deployment = Deployment.on_one_machine(4, loopback(0.0))
     ran = finish(made(scheduled(service, scheduling), at_once(0.0), deployment=deployment))
     assert ran.took == pytest.approx([took], abs=0.01)
-    for first, ms in ((kernel.FIXED, waited), (kernel.FIXED + kernel.ROLES, worked)):
+    for first, ms in ((kernel.FIRST_ROLE, waited), (kernel.FIRST_ROLE + kernel.ROLES, worked)):
         assert ran.rows[0, first + 3 : first + 5] == pytest.approx(ms, abs=0.01)
 
 
@@ -192,21 +199,21 @@ def test_who_wakes_up_where(
 def test_m_m_c_behind_a_limit(waiting: float) -> None:
     """Whoever finds it full waits as Erlang's C says, or is turned away as Erlang's B does."""
     load, inside, seed = (2.1, 3, 4) if waiting else (4.0, 5, 5)
-    limit = Limit(("work",), at_once=inside, waiting=waiting, enters=ASKED, leaves=ASKED)
+    limit = Limit(("work",), at_once=inside, waiting=waiting, enters=REQUEST, leaves=REQUEST)
     deployment = Deployment(Network.star(1.0), Part(16))
     service = at_the_node(exponential(1.0), "free thread")
     ran = finish(made(service, poisson(load, CALLS, seed), deployment=deployment, limits=[limit]))
-    books = ran.drive.accounts()
+    totals = ran.drive.usage_totals()
     if waiting:
         waits = erlang_c(inside, load)
         within(ran.took, 1 + waits / (inside - load), 0.05)
         within((ran.column(kernel.LIMIT) > 0).astype(float), waits, 0.05)
-        assert books.limit_queued[0] == pytest.approx(ran.column(kernel.LIMIT).sum())
-        assert books.inside[0] == pytest.approx(load * books.at_ms, rel=0.02)
+        assert totals.limit_queued[0] == pytest.approx(ran.column(kernel.LIMIT).sum())
+        assert totals.inside[0] == pytest.approx(load * totals.at_ms, rel=0.02)
     else:
         refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
         within(refused.astype(float), erlang_b(inside, load), 0.05)
-        assert books.limit_refused[0] == refused.sum()
+        assert totals.limit_refused[0] == refused.sum()
         assert not ran.took[refused].any()
 
 
@@ -233,9 +240,9 @@ def test_users_who_think(users: int, think_ms: float) -> None:
     way_ms = 2.0
     deployment = Deployment(Network.star(way_ms, way_ms, way_ms))
     # Both visits of the node's queue take equally long on average: else it is no such network.
-    service = everywhere({"in": 1.0, "out": 0.6, ASKED: 0.6})
+    service = everywhere({"in": 1.0, "out": 0.6, REQUEST: 0.6})
     ran = made(service, deployment=deployment, users=users)
-    ran.drive.begin(np.arange(users), think_ms, np.ones(1), seed=7)
+    ran.drive.start_users(np.arange(users), think_ms, np.ones(1), seed=7)
     ran.drive.run(20_000.0 * max(1.0, think_ms / users / 2))
     done = ran.rows
     took = (done[:, kernel.ENDED] - done[:, kernel.BEGAN])[np.argsort(done[:, kernel.ENDED])]
@@ -252,14 +259,14 @@ def stormy(room: int = 256, stops: tuple[float, ...] = ()) -> Ran:
     """Everything at once: more than it can do, retries, limits, queues, incidents."""
     operations = together(everywhere(queue=(2, 0.1)), everywhere(2.0, "recover secp256k1"))
     events: list[Event] = [
-        Dies(0.3, "node", 1, 0.5),
-        Dies(0.9, "gateway", 2, 0.2),
-        Dies(1.2, "operator", 1, 0.1),
-        Pauses(1.6, "institution", 0.3),
-        Deploys(2.2, "node", 0.1),
-        Deploys(2.3, "gateway", 0.2),
-        Slows(2.0, "operator", 5.0, 0.7),
-        Reshares(2.5, 7),
+        ProcessCrash(0.3, "node", 1, 0.5),
+        ProcessCrash(0.9, "gateway", 2, 0.2),
+        ProcessCrash(1.2, "operator", 1, 0.1),
+        ProcessPause(1.6, "institution", 0.3),
+        RollingRestart(2.2, "node", 0.1),
+        RollingRestart(2.3, "gateway", 0.2),
+        Slowdown(2.0, "operator", 5.0, 0.7),
+        BulkReshare(2.5, 7),
     ]
     ran = made(
         operations,
@@ -290,11 +297,11 @@ PARTS = ("node", "gateway", "operator", "institution")
 moments = st.floats(0.0, 0.5)
 lengths = st.floats(0.01, 0.3)
 anything = st.one_of(
-    st.builds(Dies, moments, st.sampled_from(PARTS), st.just(1), lengths),
-    st.builds(Pauses, moments, st.sampled_from(PARTS), lengths),
-    st.builds(Deploys, moments, st.sampled_from(PARTS), lengths),
-    st.builds(Slows, moments, st.sampled_from(("node", "operator", "institution")), lengths),
-    st.builds(Reshares, moments, st.integers(1, 9)),
+    st.builds(ProcessCrash, moments, st.sampled_from(PARTS), st.just(1), lengths),
+    st.builds(ProcessPause, moments, st.sampled_from(PARTS), lengths),
+    st.builds(RollingRestart, moments, st.sampled_from(PARTS), lengths),
+    st.builds(Slowdown, moments, st.sampled_from(("node", "operator", "institution")), lengths),
+    st.builds(BulkReshare, moments, st.integers(1, 9)),
 )
 
 
@@ -363,7 +370,7 @@ def test_users_draw_the_same_whoever_else_there_is() -> None:
             at_the_node(exponential(5.0), "free thread", "other"),
         )
         ran = made(service, deployment=deployment, users=users)
-        ran.drive.begin(np.arange(users), 3.0, np.array([0.7, 0.3]), seed=9)
+        ran.drive.start_users(np.arange(users), 3.0, np.array([0.7, 0.3]), seed=9)
         ran.drive.run(2_000.0)
         rows = ran.rows[ran.rows[:, kernel.USER] == 0]
         found.append(rows[:, [kernel.OPERATION_OF, kernel.DUE, kernel.ENDED]])
@@ -379,7 +386,7 @@ def test_nothing_is_done_in_a_pause_and_all_afterwards() -> None:
         made(
             at_the_node(exponential(1.0)),
             poisson(0.4, CALLS, 10),
-            events=[Pauses(10.0, "node", 60.0)],
+            events=[ProcessPause(10.0, "node", 60.0)],
         )
     )
     ended = ran.column(kernel.ENDED)
@@ -398,7 +405,7 @@ def test_a_dead_replica_takes_its_calls_with_it() -> None:
             service,
             poisson(0.4, 12_000, 11),
             deployment=deployment,
-            events=[Dies(10.0, "gateway", 1, 5.0), Dies(20.0, "gateway", 2, 1.0)],
+            events=[ProcessCrash(10.0, "gateway", 1, 5.0), ProcessCrash(20.0, "gateway", 2, 1.0)],
         )
     )
     ended, began = ran.column(kernel.ENDED), ran.column(kernel.BEGAN)
@@ -413,7 +420,7 @@ def test_a_dead_replica_takes_its_calls_with_it() -> None:
         assert (began[mine] < at).all()
     assert broken.sum() == sum((broken & (abs(ended - at) < 100)).sum() for at in (10_000, 20_000))
     processes = ran.drive.service.processes
-    assert (processes["lives"][[2, 3]] == 1).all()
+    assert (processes["incarnation"][[2, 3]] == 1).all()
 
 
 def test_a_deployment_loses_nothing_where_there_are_two() -> None:
@@ -422,7 +429,7 @@ def test_a_deployment_loses_nothing_where_there_are_two() -> None:
         everywhere(turns=False),
         poisson(0.2, 4000, 13),
         deployment=deployment,
-        events=[Deploys(5.0, "node")],
+        events=[RollingRestart(5.0, "node")],
     )
     up = []
     for stop in range(0, 60_000, 1000):
@@ -434,13 +441,13 @@ def test_a_deployment_loses_nothing_where_there_are_two() -> None:
     assert up[7:15] == [2] * 8
     assert up[17:25] == [2] * 8
     assert up[27:] == [4] * 33
-    assert (ran.drive.service.processes["lives"][1:5] == 1).all()
+    assert (ran.drive.service.processes["incarnation"][1:5] == 1).all()
 
 
 def test_every_key_is_recovered_once_some_at_a_time() -> None:
     service = together(everywhere(), everywhere(1.0, "recover secp256k1"))
     ran = finish(
-        made(service, poisson(0.05, 500, 15, users=200), users=200, events=[Reshares(2.0, 5)])
+        made(service, poisson(0.05, 500, 15, users=200), users=200, events=[BulkReshare(2.0, 5)])
     )
     recovers = ran.column(kernel.OPERATION_OF) == 1
     final = ran.column(kernel.FINAL) == 1
@@ -454,8 +461,8 @@ def test_every_key_is_recovered_once_some_at_a_time() -> None:
 
 def test_events_about_what_there_is_not() -> None:
     for event, text in (
-        (Dies(0.0, "node", 2), "event replica is 2: node has 1"),
-        (Reshares(0.0), "unknown operation 'recover secp256k1'"),
+        (ProcessCrash(0.0, "node", 2), "event replica is 2: node has 1"),
+        (BulkReshare(0.0), "unknown operation 'recover secp256k1'"),
     ):
         with pytest.raises(UsageError, match=text):
             made(everywhere(), events=[event])
@@ -467,7 +474,12 @@ def test_events_about_what_there_is_not() -> None:
 def test_attempts_follow_each_other_at_growing_distances() -> None:
     client = Client(attempts=4, pause_s=0.1, factor=2.0)
     ran = finish(
-        made(at_the_node(constant(1.0)), poisson(0.01, 50, 16), client=client, events=[Dies(0.0)])
+        made(
+            at_the_node(constant(1.0)),
+            poisson(0.01, 50, 16),
+            client=client,
+            events=[ProcessCrash(0.0)],
+        )
     )
     assert (ran.column(kernel.OUTCOME) == kernel.BROKEN).all()
     began = ran.column(kernel.BEGAN).reshape(50, 4)
@@ -480,7 +492,7 @@ def test_callers_give_up_and_the_service_goes_on() -> None:
     ran = finish(made(at_the_node(constant(3.0)), poisson(0.1, 300, 18), client=client))
     assert (ran.column(kernel.OUTCOME) == kernel.TIMED_OUT).all()
     assert np.allclose(ran.took, 2.0)
-    assert ran.drive.accounts().cpu.sum() == pytest.approx(900.0)
+    assert ran.drive.usage_totals().cpu.sum() == pytest.approx(900.0)
 
 
 @pytest.mark.parametrize("waiting", [math.inf, 3])
@@ -495,7 +507,7 @@ def test_a_limit_is_never_exceeded(waiting: float) -> None:
     finish(ran)
     refused = ran.column(kernel.OUTCOME) == kernel.REFUSED
     assert refused.any() == (waiting < math.inf)
-    assert ran.drive.accounts().inside[0] / ran.drive.accounts().at_ms > 2
+    assert ran.drive.usage_totals().inside[0] / ran.drive.usage_totals().at_ms > 2
 
 
 def test_a_busy_key_is_refused_or_waited_for() -> None:
@@ -519,20 +531,22 @@ def test_a_busy_key_is_refused_or_waited_for() -> None:
 
 def test_the_slowest_calls_are_kept_with_all_their_moments() -> None:
     ran = finish(made(everywhere(2.0), poisson(0.3, 3000, 21)))
-    kept = ran.drive.kept()
-    took = kept.calls[:, kernel.KEPT_ENDED] - kept.calls[:, kernel.KEPT_DUE]
+    kept = ran.drive.slow_calls()
+    took = kept.rows[:, kernel.KEPT_ENDED] - kept.rows[:, kernel.KEPT_DUE]
     done = np.sort(ran.took[ran.column(kernel.OUTCOME) == kernel.DONE])
     assert len(took) >= 256
     assert np.allclose(np.sort(took), done[-len(took) :])
     names = [message.name for message in ran.layout.shapes[0].messages]
-    of = kept.at[:, [names.index(name) for name in (ASKED, "in", "out", ANSWERED)]]
-    moments = of[:, :, : kernel.WORK]
+    of = kept.moments[:, [names.index(name) for name in (REQUEST, "in", "out", RESPONSE)]]
+    moments = of[:, :, : kernel.SERVICE_MS]
     assert (np.diff(moments, axis=2) >= 0).all()
-    assert (moments[:, 0, kernel.SENT] == kept.calls[:, kernel.KEPT_BEGAN]).all()
-    assert (moments[:, -1, kernel.OVER] == kept.calls[:, kernel.KEPT_ENDED]).all()
-    assert (moments[:, 1:, kernel.SENT] >= moments[:, :-1, kernel.OVER]).all()
-    assert (of[:, :, kernel.WORK] <= moments[:, :, kernel.HANDLED] - moments[:, :, 3] + 1e-9).all()
-    processes = kept.calls[:, kernel.KEPT_FIXED :].astype(int)
+    assert (moments[:, 0, kernel.SENT] == kept.rows[:, kernel.KEPT_BEGAN]).all()
+    assert (moments[:, -1, kernel.COMPLETED] == kept.rows[:, kernel.KEPT_ENDED]).all()
+    assert (moments[:, 1:, kernel.SENT] >= moments[:, :-1, kernel.COMPLETED]).all()
+    assert (
+        of[:, :, kernel.SERVICE_MS] <= moments[:, :, kernel.HANDLED] - moments[:, :, 3] + 1e-9
+    ).all()
+    processes = kept.rows[:, kernel.KEPT_FIRST_ROLE :].astype(int)
     parts = [{ran.layout.processes[p].part for p in of} for of in processes.T]
     assert parts == [{"caller"}, {"node"}, {"gateway"}, {"operator"}, {"institution"}]
 
@@ -555,6 +569,6 @@ def test_memory_grows_neither_with_time_nor_beyond_what_pools_allow() -> None:
     most = len(overloaded.drive.network.connections)
     finish(overloaded)
     assert len(overloaded.drive.network.connections) == most
-    pool = overloaded.drive.accounts()
+    pool = overloaded.drive.usage_totals()
     assert pool.connection_queued.max() > 0
     assert overloaded.column(kernel.POOL).sum() == pytest.approx(pool.connection_queued.sum())

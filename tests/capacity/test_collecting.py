@@ -18,10 +18,10 @@ from mpcsim.capacity.results.collecting import (
     OUTCOMES,
     RATIO,
     Collector,
-    class_of,
+    latency_class,
 )
 from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
-from mpcsim.capacity.simulation.driving import Accounts
+from mpcsim.capacity.simulation.driver import UsageTotals
 
 WINDOWS = 10
 LENGTH_MS = 60_000.0
@@ -42,7 +42,7 @@ def made_up_rows(seed: int, count: int) -> NDArray[np.float64]:
     rows[:, kernel.BEGAN] = rows[:, kernel.ENDED] - parts[:, 1:].sum(axis=1)
     rows[:, kernel.DUE] = rows[:, kernel.BEGAN] - parts[:, 0]
     rows[:, [kernel.NETWORK, kernel.POOL, kernel.LIMIT]] = parts[:, 1:4]
-    rows[:, kernel.FIXED :] = parts[:, 4:]
+    rows[:, kernel.FIRST_ROLE :] = parts[:, 4:]
     rows[:, kernel.ATTEMPT] = 1
     rows[:, kernel.OUTCOME] = generator.choice(4, count, p=[0.9, 0.04, 0.03, 0.03])
     rows[:, kernel.FINAL] = (rows[:, kernel.OUTCOME] == 0) | (generator.random(count) < 0.5)
@@ -51,17 +51,17 @@ def made_up_rows(seed: int, count: int) -> NDArray[np.float64]:
 
 def idle_drive(now: float) -> Any:
     """A driver in whose kernel nothing goes on."""
-    zeros = {each.name: np.zeros(1) for each in fields(Accounts)}
-    accounts = Accounts(**zeros | {"at_ms": now, "in_flight_ms": 0.0})
+    zeros = {each.name: np.zeros(1) for each in fields(UsageTotals)}
+    totals = UsageTotals(**zeros | {"at_ms": now, "in_flight": 0.0})
     state = np.zeros(1, kernel.STATE)
     state["now"] = now
-    places = np.zeros(1, kernel.PLACE)
-    places["cores"] = 1
+    resources = np.zeros(1, kernel.RESOURCE)
+    resources["cores"] = 1
     return SimpleNamespace(
         state=state[0],
-        service=SimpleNamespace(places=places),
+        service=SimpleNamespace(resources=resources),
         calls=SimpleNamespace(calls=np.zeros(0, kernel.CALL)),
-        accounts=lambda: accounts,
+        usage_totals=lambda: totals,
     )
 
 
@@ -72,7 +72,7 @@ def collected(rows: NDArray[np.float64]) -> Collector:
         ended = rows[:, kernel.ENDED]
         for part in np.array_split(rows[(ended >= begin) & (ended < end)], 3):
             collector.take(part)
-        collector.close(idle_drive(float(end)))
+        collector.close_window(idle_drive(float(end)))
     return collector
 
 
@@ -86,9 +86,9 @@ def test_calls_count_where_they_came() -> None:
     rows[:, kernel.OUTCOME] = [kernel.DONE, kernel.TIMED_OUT, kernel.DONE, kernel.DONE]
     rows[:, kernel.FINAL] = 1
     drive = idle_drive(30.0)
-    collector.close(drive)
+    collector.close_window(drive)
     collector.take(rows[:1])
-    collector.close(drive)
+    collector.close_window(drive)
     collector.take(rows[1:])
     drive.calls.orders = np.zeros(3, kernel.ORDER)
     drive.calls.orders["due"] = [3.0, 13.0, 23.0]
@@ -135,8 +135,8 @@ def test_counts_are_those_of_the_rows() -> None:
 
 def test_classes_hold_what_is_below_their_ends() -> None:
     took = np.geomspace(0.02, 1e6, 5_000)
-    classes = class_of(took)
+    classes = latency_class(took)
     ends = ENDS_MS
     assert (took <= ends[classes] * (1 + 1e-9)).all()
     assert (took >= ends[classes - 1] * (1 - 1e-9)).all()
-    assert class_of(np.array([0.0]))[0] == 0
+    assert latency_class(np.array([0.0]))[0] == 0

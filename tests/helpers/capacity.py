@@ -13,13 +13,13 @@ from mpcsim.capacity import Client, Deployment, Event
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.model.costs import Costs, Kind, Stage
 from mpcsim.capacity.model.limits import Limit
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation, Turn
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, KeyLock, Operation
 from mpcsim.capacity.model.speed import Speed
-from mpcsim.capacity.simulation.driving import Drive
+from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.replay import MessageGraph
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, GraphMessage, Step
 
 POINTS = 4097
 WAITS = Client()
@@ -41,7 +41,7 @@ def costs(
 ) -> Costs:
     """What messages cost; others of these names cost nothing."""
     stages = {name: (Stage(kind, quantiles),) for name, (kind, quantiles) in times.items()}
-    of = {name: stages.get(name, ()) for name in (*names, ASKED, ANSWERED)}
+    of = {name: stages.get(name, ()) for name in (*names, REQUEST, RESPONSE)}
     return Costs({operation: of}, {}, {}, Speed.NONE, {})
 
 
@@ -67,7 +67,7 @@ def at_the_node(
     """The node does something, and nobody else."""
     graph = MessageGraph(name, (Step(CLIENT, "", 0, "", (), ()),), (), "call")
     operation = Operation(name, graph, 100, 100, ())
-    return operation, costs(name, {ASKED: (kind, quantiles)})
+    return operation, costs(name, {REQUEST: (kind, quantiles)})
 
 
 ASKS, ASKS_OPERATOR, ASKS_INSTITUTION = "in", "to the operator", "to the institution"
@@ -93,12 +93,12 @@ def everywhere(
         times: how that is distributed.
     """
     messages = (
-        Packet(ASKS, CLIENT, GATEWAY, size, 0, 0),
-        Packet(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
-        Packet(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
-        Packet(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
-        Packet(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
-        Packet(SAYS, GATEWAY, CLIENT, size, 4, 0),
+        GraphMessage(ASKS, CLIENT, GATEWAY, size, 0, 0),
+        GraphMessage(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
+        GraphMessage(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
+        GraphMessage(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
+        GraphMessage(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
+        GraphMessage(SAYS, GATEWAY, CLIENT, size, 4, 0),
     )
     steps = (
         Step(CLIENT, "", 0, "", (), (0,)),
@@ -109,7 +109,7 @@ def everywhere(
         Step(CLIENT, "", 0, "", (5,), ()),
     )
     taken = tuple(
-        Turn(of, ASKS, says, ASKS, *queue)
+        KeyLock(of, ASKS, says, ASKS, *queue)
         for of, says in (("operator", OPERATOR_SAYS), ("institution", INSTITUTION_SAYS))
     )
     graph = MessageGraph(name, steps, messages, "call")
@@ -132,7 +132,7 @@ class Ran:
     """A run, and what it has written."""
 
     layout: Layout
-    drive: Drive
+    drive: KernelDriver
     parts: list[NDArray[np.float64]] = field(default_factory=list)
 
     @property
@@ -178,7 +178,7 @@ def made(
     where = deployment or Deployment(Network.star(1.0))
     layout = Layout(where, several, known, client, users, seed, limits=limits, room=room)
     parts: list[NDArray[np.float64]] = []
-    drive = Drive(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events)
+    drive = KernelDriver(layout, iter(arrivals), lambda rows: parts.append(rows.copy()), events)
     return Ran(layout, drive, parts)
 
 

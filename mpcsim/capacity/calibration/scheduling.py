@@ -1,11 +1,10 @@
-"""How the operating system hands out cores: chances with which the twin serves as many calls a
-second as the real service, with one, some and many at a time.
+"""Fit of the CPU scheduler's probabilities to the measured throughput of closed workloads.
 
-Equal shares of all cores would be too good. On two cores, who wakes up does not always find the one
-that is free, and often goes before who woke it; so processes wait for each other at loads at which
-each might have a core of its own, and an event loop that has to wait is busy for longer than its
-work takes. Linux says how long each process waits (``/proc/PID/schedstat``): these chances come
-close to that, too.
+Equal shares of all cores would be too optimistic. On two cores, a woken thread does not always find
+the idle one, and often preempts its waker; so processes wait for each other at loads at which each
+might have a core of its own, and an event loop that waits is busy for longer than its work takes.
+The fitted probabilities also come close to the waiting times that Linux reports for each process
+(``/proc/PID/schedstat``).
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ SWEEPS: Final = 2
 def scheduling(
     operation: Operation, costs: Costs, per_s: Mapping[Load, float], cores: int, calls: int
 ) -> Scheduling:
-    """What explains best how many calls a second there were.
+    """Return the probabilities that explain the throughput best (coordinate descent on a grid).
 
     Args:
-        per_s: with so many calls at a time, as measured.
-        calls: of each run of the twin.
+        per_s: measured throughput by number of calls at a time.
+        calls: of each run of the model.
     """
     known: dict[Scheduling, float] = {}
 
     def off(tried: Scheduling) -> float:
-        """The sum of squares, relative."""
+        """Return the sum of squared relative errors."""
         if tried not in known:
             with_it = replace(costs, scheduling=tried)
             known[tried] = sum(

@@ -1,4 +1,4 @@
-"""How the twin's event loops go at a load: what their turns cost is fitted with it."""
+"""Prediction of the model for a load on one machine, to which costs are fitted."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records
 from mpcsim.capacity.model.costs import Costs, loopback
-from mpcsim.capacity.model.operations import ANSWERED, ASKED, Operation
+from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.workload import Client
-from mpcsim.capacity.simulation.driving import Chunk, Drive
+from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.sim.replay.steps import GATEWAY
@@ -25,11 +25,11 @@ WARM_UP: Final = 0.2
 PART_MS: Final = 60_000.0
 LOOK_MS: Final = 1000.0
 USERS: Final = 1_000_000
-"""No two calls meet at a key, as in what was measured."""
+"""Users, so many that no two calls need the same key, as in the measurements."""
 
 
 class Load(NamedTuple):
-    """A load: one of both, the other is 0."""
+    """Load: closed (``in_flight``) or open (``per_s``); the other is 0."""
 
     in_flight: int = 0
     per_s: float = 0.0
@@ -38,23 +38,23 @@ class Load(NamedTuple):
         return f"{self.in_flight} at a time" if self.in_flight else f"{self.per_s:.4g} a second"
 
 
-class Pace(NamedTuple):
-    """Of a part's event loop, for each call."""
+class LoopActivity(NamedTuple):
+    """Activity of a part's event loop, for each call."""
 
     turns: float
     chills: float
-    """Turns after a pause, each counted by how cold it finds things: from 0 to 1."""
+    """Iterations after a pause, each weighted by how cold its caches are, from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """What the twin says about a load."""
+class Prediction:
+    """Prediction for a load."""
 
-    paces: Mapping[str, Pace]
-    """By part."""
+    activities: Mapping[str, LoopActivity]
+    """Activity of the event loops by part."""
     latencies_ms: NDArray[np.float64]
     per_s: float
-    """Calls that were done."""
+    """Throughput."""
 
 
 def predict(
@@ -65,11 +65,11 @@ def predict(
     *,
     hop_ms: float = 0.0,
     calls: int = CALLS,
-) -> Predicted:
-    """A run of the twin on one machine.
+) -> Prediction:
+    """Run the model of one machine.
 
     Args:
-        hop_ms: that a message takes from one process to another.
+        hop_ms: latency of a message between processes.
     """
     deployment = Deployment.on_one_machine(cores, loopback(hop_ms))
     layout = Layout(deployment, [operation], costs, Client(), USERS, 1)
@@ -81,40 +81,40 @@ def predict(
         done += len(rows)
         took.append(rows[:, records.ENDED] - rows[:, records.DUE])
 
-    drive = Drive(layout, _arrivals(load), take)
+    drive = KernelDriver(layout, _arrivals(load), take)
     if load.in_flight:
-        drive.begin(np.arange(load.in_flight), 0.0, np.ones(1), 1)
+        drive.start_users(np.arange(load.in_flight), 0.0, np.ones(1), 1)
 
     def until(wanted: float) -> tuple[int, NDArray[np.float64]]:
         while done < wanted:
             drive.run(drive.state["now"] + LOOK_MS)
             drive.flush()
         processes = drive.service.processes
-        return done, np.array([processes["turns"], processes["chills"]])
+        return done, np.array([processes["iterations"], processes["coldness"]])
 
     first, before = until(calls * WARM_UP)
     began_ms = float(drive.state["now"])
     last, after = until(first + calls)
     each = (after - before) / (last - first)
-    paces = {
-        process.part: Pace(*map(float, pace))
-        for process, pace in zip(layout.processes, each.T, strict=True)
+    activities = {
+        process.part: LoopActivity(*map(float, activity))
+        for process, activity in zip(layout.processes, each.T, strict=True)
     }
     per_s = (last - first) * 1000 / (float(drive.state["now"]) - began_ms)
-    return Predicted(paces, np.concatenate(took)[first:], per_s)
+    return Prediction(activities, np.concatenate(took)[first:], per_s)
 
 
-def handled(operation: Operation) -> Mapping[str, str]:
-    """By message of a call: the part that handles it."""
+def handling_parts(operation: Operation) -> Mapping[str, str]:
+    """Return the part that handles each message of a call."""
     part_of = {CLIENT: "node", GATEWAY: "gateway"}
     found = {
         packet.kind: part_of.get(packet.receiver) or ROLES[packet.receiver]
         for packet in operation.graph.messages
     }
-    return {ASKED: "node", **found, ANSWERED: "caller"}
+    return {REQUEST: "node", **found, RESPONSE: "caller"}
 
 
-def _arrivals(load: Load) -> Iterator[tuple[float, Chunk]]:
+def _arrivals(load: Load) -> Iterator[tuple[float, ArrivalChunk]]:
     if load.in_flight:
         return
     source = generator(2, "load")

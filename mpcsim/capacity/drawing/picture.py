@@ -1,5 +1,6 @@
-"""A deployment as a picture: sites, their machines with cores and disk, the processes on them, and
-what is between the sites. Whoever is in one box of a machine shares its cores. Needs matplotlib.
+"""Picture of a deployment: sites, their machines with cores and disk, processes, and links.
+
+Processes in one box of a machine share its cores. Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -20,37 +21,37 @@ from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colo
 from mpcsim.sim.figures import TALLEST, Chart, new_chart
 from mpcsim.sim.figures.parts.canvas import add_heading
 from mpcsim.sim.figures.parts.style import FONT
-from mpcsim.sim.network.losses import described
+from mpcsim.sim.network.losses import describe_loss
 from mpcsim.sim.network.topology import Link
 
 # Sizes are in inches.
 MACHINE: Final = 2.5
 """Width of a machine."""
 GAP: Final = 1.25
-"""Between columns of sites: room for what stands at a link."""
+"""Space between columns of sites, for the labels of links."""
 PAD: Final = 0.12
 PROCESS: Final = 0.42
 HEAD: Final = 0.3
 """Height of a machine's first line: its name and its cores."""
 FOOT: Final = 0.22
-"""Height of its last: memory, speed, disk."""
+"""Height of a machine's last line: memory, speed, disk."""
 SITE: Final = 0.24
 """Height of a site's name."""
 APART: Final = 0.4
-"""Between sites in a column."""
+"""Space between sites of a column."""
 KEY: Final = 6.8
-"""Width of what the signs mean."""
+"""Width of the legend."""
 ALIKE: Final = 3
-"""More replicas than that, or workers, are drawn as one with their number."""
+"""Replicas or workers beyond this number are drawn as one with their count."""
 CORES: Final = 16
-"""More cores than that are a number, only."""
+"""Cores beyond this number are only counted."""
 COLUMN: Final = {"caller": 0, "node": 0, "gateway": 1, "operator": 2, "institution": 2}
 WRITES: Final = ("gateway", "operator", "institution")
-"""Parts that keep a database on their machine's disk."""
+"""Parts with a database on their machine's disk."""
 
 
 def picture(model: Model) -> Chart:
-    """The deployment at one look.
+    """Plot a deployment.
 
     Raises:
         UsageError: it is taller than a screen.
@@ -92,12 +93,12 @@ def picture(model: Model) -> Chart:
 
 @dataclass(frozen=True)
 class _Card:
-    """One machine, or several that are alike."""
+    """Machine, or several identical ones."""
 
     machine: Machine
     alike: int
     rows: tuple[tuple[str, str], ...]
-    """Processes, or several that are alike: the part, and what they are called."""
+    """Processes, or several identical ones: the part, and their name."""
     foot: str
 
     @property
@@ -116,13 +117,13 @@ class _Card:
 
 @dataclass
 class _Group:
-    """Sites whose machines cannot be told apart by site: nearly always a single one."""
+    """Sites whose machines cannot be separated by site: mostly a single one."""
 
     sites: tuple[str, ...]
     column: int
     cards: list[_Card]
     inside: list[Link]
-    """Links that do not leave it."""
+    """Links within the group."""
     left: float = 0.0
     top: float = 0.0
 
@@ -171,7 +172,7 @@ def _cards(model: Model) -> Iterator[_Card]:
 
 
 def _rows(model: Model, machine: Machine) -> Iterator[tuple[str, str]]:
-    """Processes, called as in the answers of runs."""
+    """Yield processes with the names that results use."""
     for name, replica in machine.replicas:
         workers = model.parts[name].workers
         if workers > ALIKE:
@@ -182,7 +183,7 @@ def _rows(model: Model, machine: Machine) -> Iterator[tuple[str, str]]:
 
 
 def _foot(model: Model, parts: Sequence[str]) -> str:
-    """What else is to be said of a machine."""
+    """Return the remarks about a machine."""
     said = []
     for name in parts:
         part = model.parts[name]
@@ -217,7 +218,9 @@ def _draw_group(axes: Axes, model: Model, group: _Group) -> None:
         _draw_card(axes, model, card, group.left + PAD, y)
         y -= card.height + PAD
     for link in group.inside:
-        _write(axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.means}", color=GREY)
+        _write(
+            axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.mean_text}", color=GREY
+        )
         y -= 0.16
 
 
@@ -244,7 +247,7 @@ def _draw_card(axes: Axes, model: Model, card: _Card, left: float, top: float) -
 
 
 def _draw_cores(axes: Axes, cores: int, right: float, y: float) -> None:
-    """A square for each core, and how many they are."""
+    """Draw a square for each core, and their number."""
     text = f"{cores} core" + ("s" if cores > 1 else "")
     _write(axes, right, y, text, color=DARK, ha="right")
     shown = min(cores, CORES) if cores <= CORES else 0
@@ -258,7 +261,7 @@ def _draw_cores(axes: Axes, cores: int, right: float, y: float) -> None:
 
 
 def _draw_process(axes: Axes, called: str, ink: str, dashed: bool, left: float, top: float) -> None:
-    """A process: what waits, its event loop, its threads."""
+    """Draw a process: its queue, event loop and threads."""
     wide, high = MACHINE - 0.12, PROCESS - 0.06
     axes.add_patch(
         FancyBboxPatch(
@@ -287,7 +290,7 @@ def _draw_queue(axes: Axes, x: float, y: float, ink: str) -> None:
 
 
 def _draw_loop(axes: Axes, x: float, y: float, ink: str) -> None:
-    """A ring with a head: it goes round and round."""
+    """Draw a circular arrow."""
     size = 0.24
     axes.add_patch(Arc((x, y), size, size, theta1=60, theta2=370, edgecolor=ink, lw=1.6))
     tip = x + size / 2, y
@@ -337,18 +340,18 @@ def _draw_links(axes: Axes, model: Model, groups: Sequence[_Group]) -> None:
 
 
 def _link(link: Link, named: bool) -> Iterator[str]:
-    """What stands at it."""
-    yield f"{link.a}: {link.means}" if named else link.means
+    """Yield the lines of a link's label."""
+    yield f"{link.a}: {link.mean_text}" if named else link.mean_text
     there, back = link.direction(link.a), link.direction(link.b)
     if min(there.mbit_per_s, back.mbit_per_s) < 1000:
         rates = dict.fromkeys(f"{each.mbit_per_s:g}" for each in (there, back))
         yield "/".join(rates) + " Mbit/s"
-    if there.lossy:
-        yield f"loss {described(there.loss)}"
+    if there.is_lossy:
+        yield f"loss {describe_loss(there.loss)}"
 
 
 def _draw_key(axes: Axes, model: Model) -> None:
-    """What the signs mean."""
+    """Draw the legend."""
     y, x = 0.4, 0.25
 
     def write(wide: float, text: str) -> None:
@@ -373,7 +376,7 @@ def _draw_key(axes: Axes, model: Model) -> None:
 
 
 def _ink(part: str) -> str:
-    """A party's colour; grey for who is none."""
+    """Return a party's colour; grey for other components."""
     roles = {role: party for party, role in ROLES.items()}
     name = "client" if part == "node" else part
     return party_colour(roles[name]).line if name in roles else DARK

@@ -4,9 +4,9 @@
 door.
 """
 
+from mpcsim.lab.explorer.data_flow_figure import data_flow
 from mpcsim.lab.explorer.explorer import Explorer
 from mpcsim.lab.explorer.model.sessions import Edit
-from mpcsim.lab.explorer.overview import data_flow
 from mpcsim.lab.explorer.tampering import tampering
 
 __all__ = [

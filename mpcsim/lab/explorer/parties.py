@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from mpcsim.errors import UsageError
-from mpcsim.lab.explorer.model.sessions import Edit, LiveSession, altering
+from mpcsim.lab.explorer.model.sessions import Edit, LiveSession, with_alterations
 from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
 from mpcsim.sim.trace import Trace
 
 
@@ -44,10 +44,10 @@ class PartiesSession(LiveSession):
         self.definition = self._parties[0].definition
         self._stored = [party.snapshot() for party in self._parties]
         self._options = {"compute": Measured(), **options}
-        self._begin(network)
+        self._reset_runs(network)
 
     @property
-    def _follows_from_the_network(self) -> bool:
+    def _is_determined_by_network(self) -> bool:
         return not self._options.keys() & {"faults", "deadline_ms"}
 
     def _play(
@@ -59,15 +59,17 @@ class PartiesSession(LiveSession):
         observed = []
         for original, stored in zip(self._parties, self._stored, strict=True):
             party, _ = Party.resume(
-                original.definition, stored, share=original.share, listener=recording.listen
+                original.definition, stored, share=original.share, listener=recording.on_event
             )
             mine = [edit for edit in edits if edit.sender == party.me]
-            observed.append(Observed(altering(party, mine) if mine else party, recording))
-        with self._untouched():
+            observed.append(
+                RecordedParty(with_alterations(party, mine) if mine else party, recording)
+            )
+        with self._guards_restored():
             return run_parties(observed, network, **options)
 
     @contextmanager
-    def _untouched(self) -> Iterator[None]:
+    def _guards_restored(self) -> Iterator[None]:
         """Whatever happens inside, multiplication state stays as usable as it was."""
         guards = [party.share.guard for party in self._parties if party.share is not None]
         before = [guard.discarded for guard in guards]

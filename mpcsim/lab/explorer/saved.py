@@ -21,7 +21,7 @@ from mpcsim.lab.explorer.model.model import as_json
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.version import __version__
 
-OFF: Final = (
+DISABLED_NOTE: Final = (
     "This is a saved session: altering messages and changing links needs Python "
     "(Explorer.live of mpcsim)."
 )
@@ -89,7 +89,7 @@ def saved_page(
         step: where it begins; ``selected``: key of the message that is open.
     """
     session = {
-        "view": as_json(replace(view, frozen=OFF, fixed_times=OFF)),
+        "view": as_json(replace(view, frozen=DISABLED_NOTE, fixed_times=DISABLED_NOTE)),
         "details": {key: as_json(detail) for key, detail in details.items()},
         "step": step,
         "selected": selected,
@@ -106,7 +106,7 @@ def saved_page(
         title=escape(f"SECRETS: {title}" if view.revealed else title),
         style=style(),
         warning=f"{_WARNING}\n" if view.revealed else "",
-        session=_embedded(session),
+        session=_embeddable_json(session),
         script=program,
         about=escape(
             f"Saved by mpcsim {__version__}. Seed of latencies and losses: {view.seed}; "
@@ -121,7 +121,7 @@ def file_name(view: View) -> str:
     return f"{'-'.join(words) or 'session'}{'-SECRETS' if view.revealed else ''}.html"
 
 
-def _embedded(value: object) -> str:
+def _embeddable_json(value: object) -> str:
     """JSON that ends no script element and opens no comment, whatever texts are in it."""
     text = json.dumps(value, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

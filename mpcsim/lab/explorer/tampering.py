@@ -15,7 +15,7 @@ WHOLE: Final = "(whole)"
 
 
 @dataclass(frozen=True)
-class Way:
+class AlterationChoice:
     """One alteration of one message."""
 
     message: str
@@ -42,14 +42,18 @@ class Tampered:
     """What to do about it."""
 
 
-def ways(explorer: Explorer, sender: PartyId, receiver: PartyId) -> Iterator[Way]:
+def alterations(
+    explorer: Explorer, sender: PartyId, receiver: PartyId
+) -> Iterator[AlterationChoice]:
     """Every alteration that the explorer offers of what one party sends another."""
     for key, detail in dict(explorer.details).items():
         flow, kind = key.split(" ")
         if flow == f"{sender}>{receiver}":
-            yield from (Way(kind, "", operation) for operation in detail.operations)
-            for field in _all(detail.fields):
-                yield from (Way(kind, field.path, operation) for operation in field.operations)
+            yield from (AlterationChoice(kind, "", operation) for operation in detail.operations)
+            for field in _all_fields(detail.fields):
+                yield from (
+                    AlterationChoice(kind, field.path, operation) for operation in field.operations
+                )
 
 
 def tampering(explorer: Explorer, cheater: PartyId, victim: PartyId) -> list[Tampered]:
@@ -60,21 +64,28 @@ def tampering(explorer: Explorer, cheater: PartyId, victim: PartyId) -> list[Tam
     Raises:
         UsageError: no such party.
     """
-    return [_outcome(explorer, cheater, victim, way) for way in ways(explorer, cheater, victim)]
+    return [
+        _result_of(explorer, cheater, victim, choice)
+        for choice in alterations(explorer, cheater, victim)
+    ]
 
 
-def _all(fields: Iterable[Field]) -> Iterator[Field]:
+def _all_fields(fields: Iterable[Field]) -> Iterator[Field]:
     for field in fields:
         yield field
-        yield from _all(field.fields)
+        yield from _all_fields(field.fields)
 
 
-def _outcome(explorer: Explorer, cheater: PartyId, victim: PartyId, way: Way) -> Tampered:
-    zeros = bytes(32) if way.operation == REPLACE else b""
-    view = explorer.edit(cheater, victim, way.message, way.field, way.operation, zeros).view
+def _result_of(
+    explorer: Explorer, cheater: PartyId, victim: PartyId, choice: AlterationChoice
+) -> Tampered:
+    zeros = bytes(32) if choice.operation == REPLACE else b""
+    view = explorer.edit(
+        cheater, victim, choice.message, choice.field, choice.operation, zeros
+    ).view
     explorer.undo()
-    said = "32 zero bytes" if way.operation == REPLACE else way.operation
-    what = way.message, way.field or WHOLE, said
+    said = "32 zero bytes" if choice.operation == REPLACE else choice.operation
+    what = choice.message, choice.field or WHOLE, said
     abort = next((abort for abort in view.aborts if abort.party == victim), None)
     if abort is None:
         return Tampered(*what, view.verdict, "", "", "")

@@ -60,12 +60,12 @@ class ExplorerWidget(anywidget.AnyWidget):
         """Do what the browser asks for; what is refused is said, never raised."""
         try:
             self.problem = ""
-            self._do(content)
+            self._execute(content)
         except (MpcError, ValueError, KeyError, TypeError) as error:
             self.problem = str(error) or type(error).__name__
         self.answered = int(content.get("id", 0))
 
-    def _do(self, content: dict[str, Any]) -> None:
+    def _execute(self, content: dict[str, Any]) -> None:
         explorer = self._explorer
         match content["do"]:
             case "edit":
@@ -87,7 +87,7 @@ class ExplorerWidget(anywidget.AnyWidget):
                 number = _number(f"link {a} - {b}: {_WORDS[what]}", content["value"])
                 explorer.set_link(a, b, **{what: number})
             case "seed":
-                explorer.set_seed(_whole("seed", content["value"]))
+                explorer.set_seed(_integer("seed", content["value"]))
             case "restore":
                 explorer.restore_network()
             case "save":
@@ -111,7 +111,7 @@ def _number(what: str, typed: Any) -> float:
         raise UsageError(f"{what}: {str(typed)!r} is not a number (like 0.5)") from None
 
 
-def _whole(what: str, typed: Any) -> int:
+def _integer(what: str, typed: Any) -> int:
     """
     Raises:
         UsageError: it is no whole number.

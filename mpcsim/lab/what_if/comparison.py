@@ -40,8 +40,8 @@ class Comparison:
         """
         self.samples = samples
         self.seed = seed
-        first = changed(Configuration(), a or {})
-        self._sides: dict[Side, Configuration] = {"a": first, "b": changed(first, b or {})}
+        first = with_changes(Configuration(), a or {})
+        self._sides: dict[Side, Configuration] = {"a": first, "b": with_changes(first, b or {})}
         _ = self.replays
 
     # ------------------------------------------------------------------ what there is
@@ -75,7 +75,7 @@ class Comparison:
         """
         if side not in self._sides:
             raise UsageError(unknown("side", str(side), self._sides))
-        self._take({**self._sides, side: changed(self._sides[side], changes)})
+        self._take({**self._sides, side: with_changes(self._sides[side], changes)})
 
     def copy(self) -> None:
         """B becomes as A is."""
@@ -91,7 +91,7 @@ class Comparison:
         self._sides = sides
 
 
-def changed(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
+def with_changes(configuration: Configuration, changes: Mapping[str, Any]) -> Configuration:
     """The configuration with some settings changed.
 
     Raises:

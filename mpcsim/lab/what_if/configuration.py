@@ -23,7 +23,7 @@ RATES: Final = (0.01, 100_000.0)
 _LAST_MILE: Final = ("client", "gateway")
 
 
-class _Call(NamedTuple):
+class _FunctionCall(NamedTuple):
     """A call of a function, to be made or to be written down."""
 
     name: str
@@ -75,9 +75,9 @@ class Configuration(Signing):
                 object.__setattr__(self, name, presets.region(_text(name, where)))
         access = presets.access(_text("access", self.access))
         object.__setattr__(self, "access", access.name)
-        _within("loss", self.loss, 0.0, MOST_LOSS)
+        _check_range("loss", self.loss, 0.0, MOST_LOSS)
         for name in ("up_mbit_per_s", "down_mbit_per_s"):
-            _within(name, getattr(self, name), *RATES)
+            _check_range(name, getattr(self, name), *RATES)
         if not isinstance(self.cold, bool):
             raise UsageError(f"cold is {self.cold!r}: True or False")
 
@@ -87,16 +87,16 @@ class Configuration(Signing):
         first, *more = self._network_calls()
         made = Network.preset(*first.values, **first.named)  # type: ignore[arg-type]
 
-        def changed(network: Network, call: _Call) -> Network:
+        def apply_call(network: Network, call: _FunctionCall) -> Network:
             change: Callable[..., Network] = getattr(network, call.name.removeprefix("."))
             return change(*call.values, **call.named)
 
-        return reduce(changed, more, made)
+        return reduce(apply_call, more, made)
 
     @property
     def graph(self) -> MessageGraph:
         """The call's."""
-        return signing_call(**self._given(Signing))
+        return signing_call(**self._arguments_of(Signing))
 
     def replay(self, samples: int, seed: int = 0) -> Replay:
         """The call's times, explained; kept for those who ask again.
@@ -104,16 +104,16 @@ class Configuration(Signing):
         Raises:
             UsageError: bad number of samples; every call fails.
         """
-        found = _replayed(self, samples, seed)
+        found = _cached_replay(self, samples, seed)
         if found.failed == samples:
             raise UsageError("every call fails: TCP or the service gives it up")
         return found
 
     def python(self, name: str, samples: int, seed: int = 0) -> str:
         """A statement that gives the same replay the name."""
-        usual = {f.name: f.default for f in fields(Signing)}
-        changed = {k: v for k, v in self._given(Signing).items() if v != usual[k]}
-        call = _Call("signing_call", (), changed).text(taken=len(name) + len(" = .replay("))
+        defaults = {f.name: f.default for f in fields(Signing)}
+        changes = {k: v for k, v in self._arguments_of(Signing).items() if v != defaults[k]}
+        call = _FunctionCall("signing_call", (), changes).text(taken=len(name) + len(" = .replay("))
         network = "\n    ".join(each.text("    ") for each in self._network_calls())
         arguments = [network, f"{samples:_}", *([f"seed={seed}"] if seed else []), "explain=True"]
         line = f"    {', '.join(arguments)}\n"
@@ -121,7 +121,7 @@ class Configuration(Signing):
             line = "".join(f"    {each},\n" for each in arguments)
         return f"{name} = {call}.replay(\n{line})\n"
 
-    def _network_calls(self) -> list[_Call]:
+    def _network_calls(self) -> list[_FunctionCall]:
         """What the network is made with."""
         given = {
             "gateway": self.gateway,
@@ -131,21 +131,21 @@ class Configuration(Signing):
             "loss": self.loss,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        calls = [_Call("Network.preset", (self.region,), given)]
+        calls = [_FunctionCall("Network.preset", (self.region,), given)]
         rates = {"mbit_per_s": self.up_mbit_per_s, "back_mbit_per_s": self.down_mbit_per_s}
         rates = {name: rate for name, rate in rates.items() if rate is not None}
         if rates:
-            calls.append(_Call(".with_link", _LAST_MILE, rates))
+            calls.append(_FunctionCall(".with_link", _LAST_MILE, rates))
         if self.cold:
-            calls.append(_Call(".with_connection", (), {"cold": True}))
+            calls.append(_FunctionCall(".with_connection", (), {"cold": True}))
         return calls
 
-    def _given(self, of: type[Signing]) -> dict[str, Any]:
+    def _arguments_of(self, of: type[Signing]) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(of)}
 
 
 @lru_cache(maxsize=64)
-def _replayed(configuration: Configuration, samples: int, seed: int) -> Replay:
+def _cached_replay(configuration: Configuration, samples: int, seed: int) -> Replay:
     return configuration.graph.replay(configuration.network, samples, seed=seed, explain=True)
 
 
@@ -159,7 +159,7 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _within(name: str, value: object, low: float, high: float) -> None:
+def _check_range(name: str, value: object, low: float, high: float) -> None:
     """Refuse what is no number between two others; None is fine."""
     if value is None:
         return

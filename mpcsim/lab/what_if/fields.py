@@ -161,7 +161,7 @@ GROUPS: Final = (
 FIELDS: Final = {field.name: field for group in GROUPS for field in group.fields}
 
 
-def usual(configuration: Configuration) -> dict[str, str]:
+def access_defaults(configuration: Configuration) -> dict[str, str]:
     """What the access network has where a number is left out, as text."""
     access = presets.ACCESS[configuration.access]
     own = {
@@ -172,7 +172,7 @@ def usual(configuration: Configuration) -> dict[str, str]:
     return {name: str(FIELDS[name].text(value)) for name, value in own.items()}
 
 
-def idle(configuration: Configuration) -> dict[str, str]:
+def ineffective_settings(configuration: Configuration) -> dict[str, str]:
     """Settings without effect, or that cannot be, and why."""
     found: dict[str, str] = {}
     if configuration.presigned:

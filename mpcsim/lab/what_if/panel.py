@@ -103,7 +103,7 @@ def _picture(comparison: Comparison) -> str:
         return ""
     times = {side.upper(): replay.answered_ms for side, replay in comparison.replays.items()}
     return figures.html(
-        figures.tails({"signing calls (scope rest)": times}), "calls that take longer"
+        figures.tail_plot({"signing calls (scope rest)": times}), "calls that take longer"
     )
 
 
@@ -132,7 +132,7 @@ def _figures(shown: View) -> Table:
     a, b = shown.sides["a"], shown.sides["b"]
     rows = [_row(f"p{p}", a.percentiles[str(p)], b.percentiles[str(p)]) for p in PERCENTS]
     rows.append(_row("mean", a.mean_ms, b.mean_ms))
-    return _three("time", rows)
+    return _comparison_table("time", rows)
 
 
 def _path(shown: View) -> Table:
@@ -148,13 +148,13 @@ def _path(shown: View) -> Table:
         for cause in texts
         if (found := spent.get((link.name, cause))) and max(found.values()) >= LEAST_MS
     ]
-    return _three("critical path, on average", rows)
+    return _comparison_table("critical path, on average", rows)
 
 
 def _row(what: str, a: float, b: float) -> tuple[str, str, str, str]:
     return what, milliseconds(a), milliseconds(b), f"{b - a:+,.2f}"
 
 
-def _three(what: str, rows: list[tuple[str, str, str, str]]) -> Table:
+def _comparison_table(what: str, rows: list[tuple[str, str, str, str]]) -> Table:
     columns = (what, "A ms", "B ms", "B − A")
     return Table(columns, rows, frozenset(columns[1:]))

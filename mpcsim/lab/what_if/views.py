@@ -84,7 +84,7 @@ class LinkView:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PathPart:
     """Time on the critical paths, on average over all samples."""
 
     link: str
@@ -107,7 +107,7 @@ class SideView:
     mean_ms: float
     tail: tuple[tuple[float, float], ...]
     """Times, and the share of calls that take longer."""
-    path: tuple[Stretch, ...]
+    path: tuple[PathPart, ...]
 
 
 @dataclass(frozen=True)
@@ -170,8 +170,8 @@ def _side(configuration: Configuration, replay: Replay) -> SideView:
         failed = f"; {share:.2%} of the calls failed, times are of the others"
     return SideView(
         {name: f.text(getattr(configuration, name)) for name, f in fields.FIELDS.items()},
-        fields.usual(configuration),
-        fields.idle(configuration),
+        fields.access_defaults(configuration),
+        fields.ineffective_settings(configuration),
         replay.name,
         replay.network + failed,
         {str(percent): ms for percent, ms in replay.percentiles(PERCENTS).items()},
@@ -181,7 +181,7 @@ def _side(configuration: Configuration, replay: Replay) -> SideView:
     )
 
 
-def path(replay: Replay) -> tuple[Stretch, ...]:
+def path(replay: Replay) -> tuple[PathPart, ...]:
     """What the time of the critical paths was made of: links to the gateway by cause, both ways
     together, the caller's first.
 
@@ -189,12 +189,12 @@ def path(replay: Replay) -> tuple[Stretch, ...]:
     """
     found: dict[tuple[str, str], float] = {}
     explanation = replay.explanation
-    for direction, parts in explanation.made_of.items() if explanation else ():
+    for direction, parts in explanation.link_split_ms.items() if explanation else ():
         (end,) = {*direction.split(" → ")} - {"gateway"}
         for cause, ms in parts.items():
             found[end, cause] = found.get((end, cause), 0.0) + ms
     return tuple(
-        Stretch(_link(role), cause.name, found[role, cause.name])
+        PathPart(_link(role), cause.name, found[role, cause.name])
         for role in ROLES.values()
         for cause in CAUSES
         if (role, cause.name) in found

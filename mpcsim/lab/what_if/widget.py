@@ -47,12 +47,12 @@ class WhatIfWidget(anywidget.AnyWidget):
         with self.hold_sync():
             try:
                 self.problem = ""
-                self._do(content)
+                self._execute(content)
             except (MpcError, ValueError, KeyError, TypeError) as error:
                 self.problem = str(error) or type(error).__name__
             self.answered = int(content.get("id", 0))
 
-    def _do(self, content: dict[str, Any]) -> None:
+    def _execute(self, content: dict[str, Any]) -> None:
         match content["do"]:
             case "set":
                 name = str(content["name"])

@@ -117,7 +117,7 @@ _RESPOND: Final = (
 )
 
 
-def _opened(round_: int) -> tuple[Check, ...]:
+def _opening_checks(round_: int) -> tuple[Check, ...]:
     """Of who shows its part in re-randomising the nonce, in that round."""
     return (
         Check("sender signs the same hash with the same presignature", _R.SESSION_MISMATCH, round_),
@@ -166,9 +166,9 @@ CHECKS: Final[Mapping[str, Mapping[str, tuple[Check, ...]]]] = {
         "Respond": (Check("one answer for each", _R.MALFORMED_MESSAGE, 4), *_RESPOND),
     },
     "presigned": {
-        "Open": _opened(2),
+        "Open": _opening_checks(2),
         "Answer": (
-            *_opened(3),
+            *_opening_checks(3),
             Check("the denominator is not 0", _R.ZERO_DENOMINATOR, 3),
             Check("libsecp256k1 accepts the assembled signature", _R.SIGNATURE_INVALID, 3),
         ),
@@ -199,11 +199,11 @@ class Progress:
 
     state: object
     """``Done``, ``Aborted``, ``Waiting`` or None."""
-    begun: int
+    last_round_begun: int
     """The last round it began."""
 
     @property
-    def broke_off(self) -> int | None:
+    def aborted_in(self) -> int | None:
         """The round in which it found a reason of its own to abort; ``ON_RECEIPT``: in none."""
         match self.state:
             case Aborted(reported_by=None, where=InRound(round=round_)):
@@ -212,13 +212,13 @@ class Progress:
                 return ON_RECEIPT
         return None
 
-    def passed(self, round_: int) -> bool:
+    def has_passed(self, round_: int) -> bool:
         """Whether the party came through a round."""
         if isinstance(self.state, Done):
             return True
-        if self.broke_off:
-            return round_ < self.broke_off
-        return round_ <= self.begun
+        if self.aborted_in:
+            return round_ < self.aborted_in
+        return round_ <= self.last_round_begun
 
 
 def checks_of(
@@ -268,7 +268,7 @@ def _checked(check: Check, outcome: str, detail: str = "") -> Checked:
 
 def _failed(every: list[Check], kind: str, sender: PartyId, progress: Progress) -> int | None:
     """Which of the checks ended the receiver's run; None if none of them did."""
-    aborted, round_ = progress.state, progress.broke_off
+    aborted, round_ = progress.state, progress.aborted_in
     if not isinstance(aborted, Aborted) or round_ is None or sender not in aborted.about:
         return None
     if round_ == ON_RECEIPT and aborted.where != OnReceipt(sender, kind):
@@ -282,7 +282,7 @@ def _failed(every: list[Check], kind: str, sender: PartyId, progress: Progress) 
 def _outcome(check: Check, at: int, failed: int | None, progress: Progress) -> str:
     if check.round == ON_RECEIPT:
         return PASSED if failed is None or at < failed else OPEN
-    if check.round == progress.broke_off:
+    if check.round == progress.aborted_in:
         return PASSED if failed is not None and at < failed else OPEN
     # What is settled in rounds that the receiver came through is settled.
-    return PASSED if progress.passed(check.round) else OPEN
+    return PASSED if progress.has_passed(check.round) else OPEN

@@ -8,13 +8,13 @@ from typing import Any, Final, Self
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer.model import model
 from mpcsim.lab.explorer.model.fields import REPLACE, WHOLE
-from mpcsim.lab.explorer.model.retime import relinked
+from mpcsim.lab.explorer.model.retime import with_link_numbers
 from mpcsim.lab.explorer.model.sessions import Edit, Source, TraceSession
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.protocols.engine import Definition
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.run.observe import Recording
+from mpcsim.sim.network.transport import is_whole_number
+from mpcsim.sim.run.message_recording import Recording
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.streams import SEED_BITS
 from mpcsim.sim.trace import Trace
@@ -90,7 +90,7 @@ class Exploration:
             self._recording,
             network=self._network,
             definition=self._definition,
-            before=model.Before(self._first, self._source.network),
+            before=model.Baseline(self._first, self._source.network),
             edits=self._edits,
             reveal=self._reveal,
             frozen=self._source.frozen,
@@ -183,7 +183,7 @@ class Exploration:
         """
         first = self._source.network
         numbers = {"one_way_ms": one_way_ms, "mbit_per_s": mbit_per_s, "loss": loss}
-        network = relinked(self._network, first, a, b, **numbers)
+        network = with_link_numbers(self._network, first, a, b, **numbers)
         if network.links == first.links:
             network = first
         self._change(network, self._edits, self._seed)
@@ -198,7 +198,7 @@ class Exploration:
             UsageError: not a whole number from 0 to ``LARGEST_SEED``, or a run that broke off in
                 the past.
         """
-        if not whole(seed, 0) or seed > LARGEST_SEED:
+        if not is_whole_number(seed, 0) or seed > LARGEST_SEED:
             raise UsageError(f"seed {seed}: it must be a whole number from 0 to {LARGEST_SEED}")
         self._change(self._network, self._edits, None if seed == self._first.seed else int(seed))
         return self

@@ -73,7 +73,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class _Place:
+class _FieldLocation:
     """Where a value lies in the payload, and what it is."""
 
     path: str
@@ -99,7 +99,7 @@ def message_fields(
         InvalidEncoding: the payload is not a message of that kind.
     """
     message = kind.decode(payload, context)
-    return tuple(_field(place, context, private, reveal) for place in _parts(message, context))
+    return tuple(_field(place, context, private, reveal) for place in _top_fields(message, context))
 
 
 def schema(kind: type[Message]) -> tuple[Field, ...]:
@@ -143,14 +143,14 @@ def alter(
         if operation not in changed:
             raise UsageError(f"a whole message: cannot {operation!r} (can: {', '.join(changed)})")
         return changed[operation]
-    place = _find(kind.decode(payload, context), context, path)
+    place = _locate(kind.decode(payload, context), context, path)
     able = _operations(place.codec, place.value)
     if operation not in able:
         raise UsageError(f"field {path}: cannot {operation!r} (can: {', '.join(able)})")
     if operation == REPLACE:
         new = argument
     else:
-        new = _changed(place.codec, place.value, operation, context)
+        new = _altered_encoding(place.codec, place.value, operation, context)
     return payload[: place.start] + new + payload[place.end :]
 
 
@@ -161,52 +161,54 @@ WHOLE_OPERATIONS: Final = (WITHHOLD, CUT, APPEND, REPLACE)
 # ---------------------------------------------------------------------- taking apart
 
 
-def _parts(message: Message, context: WireContext, path: str = "", at: int = 0) -> Iterator[_Place]:
+def _top_fields(
+    message: Message, context: WireContext, path: str = "", at: int = 0
+) -> Iterator[_FieldLocation]:
     docs = field_docs(type(message))
     for name, codec in message.CODECS:
         value = getattr(message, name)
         end = at + len(codec.write(value, context))
-        yield _Place(f"{path}{name}", name, codec, value, at, end, docs.get(name, ""))
+        yield _FieldLocation(f"{path}{name}", name, codec, value, at, end, docs.get(name, ""))
         at = end
 
 
-def _inner(place: _Place, context: WireContext) -> Iterator[_Place]:
+def _elements(place: _FieldLocation, context: WireContext) -> Iterator[_FieldLocation]:
     """What a value is made of, if it has parts of its own."""
     codec, value, at = place.codec, place.value, place.start
     match codec:
         case Nested():
-            yield from _parts(value, context, f"{place.path}.", at)
+            yield from _top_fields(value, context, f"{place.path}.", at)
         case Optional(element) if value is not None:
-            inner = _Place(place.path, place.name, element, value, at + 1, place.end)
-            yield from _inner(inner, context)
+            inner = _FieldLocation(place.path, place.name, element, value, at + 1, place.end)
+            yield from _elements(inner, context)
         case Seq(element):
             at += 2
             for index, item in enumerate(value):
                 end = at + len(element.write(item, context))
-                yield _Place(f"{place.path}[{index}]", f"[{index}]", element, item, at, end)
+                yield _FieldLocation(f"{place.path}[{index}]", f"[{index}]", element, item, at, end)
                 at = end
         case PerParty(element):
             at += 2
             for j in sorted(value):
                 start, end = at + 2, at + 2 + len(element.write(value[j], context))
                 path = f"{place.path}[{j}]"
-                yield _Place(path, f"of party {j}", element, value[j], start, end)
+                yield _FieldLocation(path, f"of party {j}", element, value[j], start, end)
                 at = end
 
 
-def _find(message: Message, context: WireContext, path: str) -> _Place:
-    places = list(_parts(message, context))
+def _locate(message: Message, context: WireContext, path: str) -> _FieldLocation:
+    places = list(_top_fields(message, context))
     while places:
         place = places.pop()
         if place.path == path:
             return place
         if path.startswith((f"{place.path}.", f"{place.path}[")):
-            places += _inner(place, context)
+            places += _elements(place, context)
     raise UsageError(f"{type(message).__name__} has no field {path!r}")
 
 
-def _field(place: _Place, context: WireContext, private: bool, reveal: bool) -> Field:
-    inner = list(_inner(place, context))
+def _field(place: _FieldLocation, context: WireContext, private: bool, reveal: bool) -> Field:
+    inner = list(_elements(place, context))
     shown = inner
     if isinstance(place.codec, Seq) and len(inner) > SHOWN_ELEMENTS + 1:
         shown = inner[:SHOWN_ELEMENTS]
@@ -233,7 +235,7 @@ def _digests(codec: Codec) -> bool:
     return isinstance(codec, PerParty) and codec.element == Fixed(32)
 
 
-def _text(place: _Place, context: WireContext) -> str | None:
+def _text(place: _FieldLocation, context: WireContext) -> str | None:
     match place.codec, place.value:
         case ((Optional() | Seq() | PerParty()), _):
             return "none"
@@ -344,13 +346,13 @@ def _operations(codec: Codec, value: Any) -> tuple[str, ...]:
             return (REPLACE,)
 
 
-def _changed(codec: Codec, value: Any, operation: str, context: WireContext) -> bytes:
+def _altered_encoding(codec: Codec, value: Any, operation: str, context: WireContext) -> bytes:
     """The new encoding of a field."""
     match codec, operation:
         case Optional(), "leave out":
             return b"\0"
         case Optional(element), _:
-            return b"\1" + _changed(element, value, operation, context)
+            return b"\1" + _altered_encoding(element, value, operation, context)
         case _, "flip a bit":
             data = bytearray(codec.write(value, context))
             data[4 if isinstance(codec, Bytes | Text) else 0] ^= 1

@@ -35,7 +35,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Never:
+class ForbiddenKnowledge:
     """Something that a party must never learn of another one."""
 
     name: str
@@ -53,10 +53,10 @@ class Knowledge:
     by_round: Mapping[int, tuple[Item, ...]]
     by_message: Mapping[str, tuple[Item, ...]]
     """From a message of that kind; ``{j}`` stands for its sender."""
-    never: tuple[Never, ...]
+    never: tuple[ForbiddenKnowledge, ...]
 
 
-_PRIVATE_KEY: Final = Never(
+_PRIVATE_KEY: Final = ForbiddenKnowledge(
     "the private key", "nobody has it, at no time: it is never put together"
 )
 
@@ -108,9 +108,11 @@ _DEALING: Final = Knowledge(
         "Deal": (Item("f_{j}(i)", "its share of the polynomial of party {j}", RECEIVED),),
     },
     (
-        Never("f_{j}", "the polynomial of party {j}: only its own point on it", 1, "polynomial"),
-        Never("e_{j}", "the X25519 secret of party {j}", 1, "channel_secret"),
-        Never("x_{j}", "the share of party {j}"),
+        ForbiddenKnowledge(
+            "f_{j}", "the polynomial of party {j}: only its own point on it", 1, "polynomial"
+        ),
+        ForbiddenKnowledge("e_{j}", "the X25519 secret of party {j}", 1, "channel_secret"),
+        ForbiddenKnowledge("x_{j}", "the share of party {j}"),
         _PRIVATE_KEY,
     ),
 )
@@ -150,7 +152,7 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
         },
         (
             *_DEALING.never[:2],
-            Never("new x_{j}", "the new share of party {j}", 4, "share.secret_share"),
+            ForbiddenKnowledge("new x_{j}", "the new share of party {j}", 4, "share.secret_share"),
             _PRIVATE_KEY,
         ),
     ),
@@ -194,11 +196,11 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             ),
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("r_{j}", "the nonce share of party {j}", 1, "r_i"),
-            Never("phi_{j}", "the mask of party {j}", 1, "phi_i"),
-            Never("chi of {j}", "what party {j} multiplies with", 2, "chi"),
-            Never("sk_{j}", "the session's key share of party {j}", 3, "sk_i"),
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("r_{j}", "the nonce share of party {j}", 1, "r_i"),
+            ForbiddenKnowledge("phi_{j}", "the mask of party {j}", 1, "phi_i"),
+            ForbiddenKnowledge("chi of {j}", "what party {j} multiplies with", 2, "chi"),
+            ForbiddenKnowledge("sk_{j}", "the session's key share of party {j}", 3, "sk_i"),
             _PRIVATE_KEY,
         ),
     ),
@@ -243,12 +245,16 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             "Respond": _MULTIPLIED,
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("r_{j}", "the nonce shares of party {j}", 1, "nonces.r_i"),
-            Never("phi_{j}", "the masks of party {j}", 1, "nonces.phi_i"),
-            Never("rho_{j}", "what party {j} opens when there is a message", 1, "later.rho_i"),
-            Never("chi of {j}", "what party {j} multiplies with", 2, "nonces.chi"),
-            Never("sk_{j}", "the key shares of party {j}, one a nonce", 3, "nonces.sk_i"),
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("r_{j}", "the nonce shares of party {j}", 1, "nonces.r_i"),
+            ForbiddenKnowledge("phi_{j}", "the masks of party {j}", 1, "nonces.phi_i"),
+            ForbiddenKnowledge(
+                "rho_{j}", "what party {j} opens when there is a message", 1, "later.rho_i"
+            ),
+            ForbiddenKnowledge("chi of {j}", "what party {j} multiplies with", 2, "nonces.chi"),
+            ForbiddenKnowledge(
+                "sk_{j}", "the key shares of party {j}, one a nonce", 3, "nonces.sk_i"
+            ),
             _PRIVATE_KEY,
         ),
     ),
@@ -281,12 +287,12 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             ),
         },
         (
-            Never("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never("phi_{j}", "the mask of party {j}", BEFORE, "presignature.phi_i"),
-            Never(
+            ForbiddenKnowledge("x_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
+            ForbiddenKnowledge("phi_{j}", "the mask of party {j}", BEFORE, "presignature.phi_i"),
+            ForbiddenKnowledge(
                 "u_{j}", "its part of r · phi, for the nonce as it was", BEFORE, "presignature.u_i"
             ),
-            Never("v_{j}", "its part of sk · phi", BEFORE, "presignature.v_i"),
+            ForbiddenKnowledge("v_{j}", "its part of sk · phi", BEFORE, "presignature.v_i"),
             _PRIVATE_KEY,
         ),
     ),
@@ -311,8 +317,10 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
             "SignatureShare": (Item("z_{j}", "party {j}'s part of the signature", RECEIVED),),
         },
         (
-            Never("sk_{j}", "the key share of party {j}", BEFORE, "share.secret_share"),
-            Never(
+            ForbiddenKnowledge(
+                "sk_{j}", "the key share of party {j}", BEFORE, "share.secret_share"
+            ),
+            ForbiddenKnowledge(
                 "d_{j}, e_{j}",
                 "the nonces of party {j}: with z_{j} they give its share away",
                 1,
@@ -328,8 +336,10 @@ NETWORK_SEES: Final = (
     Item("who talks to whom, when", "senders, receivers, kinds, sizes and times", PUBLIC),
 )
 """What whoever carries the messages knows, sealed or not."""
-NETWORK_NEVER: Final = (
-    Never("what is sealed", "it can drop or delay sealed messages, neither read nor alter them"),
+NETWORK_FORBIDDEN: Final = (
+    ForbiddenKnowledge(
+        "what is sealed", "it can drop or delay sealed messages, neither read nor alter them"
+    ),
 )
 
 

@@ -23,9 +23,14 @@ from mpcsim.lab.explorer.model.fields import (
     schema,
     shortened,
 )
-from mpcsim.lab.explorer.model.learning import Gained, Learning, network_never, network_sees
+from mpcsim.lab.explorer.model.knowledge_trace import (
+    KnowledgeTrace,
+    LearnedItem,
+    network_forbidden,
+    network_sees,
+)
 from mpcsim.lab.explorer.model.sessions import Edit
-from mpcsim.lab.explorer.model.steps import Happening, Order, spoiled
+from mpcsim.lab.explorer.model.steps import ExploredEvent, StepOrder, is_rejected
 from mpcsim.lab.explorer.model.views import (
     AbortView,
     Detail,
@@ -43,9 +48,9 @@ from mpcsim.protocols.engine import Definition, Round
 from mpcsim.protocols.engine.events import Ignored
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.network.losses import described, mean_loss
+from mpcsim.sim.network.losses import describe_loss, mean_loss
 from mpcsim.sim.network.topology import Link, Network
-from mpcsim.sim.run.observe import Opened, Recording
+from mpcsim.sim.run.message_recording import DecryptedMessage, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 
@@ -64,7 +69,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Before:
+class Baseline:
     """A run before anything was changed, and the network that it went over."""
 
     trace: Trace
@@ -77,7 +82,7 @@ def view(
     *,
     network: Network,
     definition: Definition[Any, Any] | None = None,
-    before: Before | None = None,
+    before: Baseline | None = None,
     edits: Iterable[Edit] = (),
     reveal: bool = False,
     frozen: str = "",
@@ -93,8 +98,8 @@ def view(
         edits: of the messages.
         reveal: show secret values, too.
     """
-    before = before or Before(trace, network)
-    return _Maker(trace, recording, definition, tuple(edits), reveal).view(
+    before = before or Baseline(trace, network)
+    return _ViewBuilder(trace, recording, definition, tuple(edits), reveal).view(
         network, before.network, before.trace, frozen, fixed_times
     )
 
@@ -125,7 +130,7 @@ def _detail(
     reveal: bool,
 ) -> Detail:
     flow = message.sender, message.receiver, message.kind
-    opened = recording.opened(flow) if recording else None
+    opened = recording.first_message(flow) if recording else None
     if opened is None:
         definition = definition or PROTOCOLS.get(message.protocol)
         kinds = {s.kind: s.message for _, s in definition.kinds()} if definition else {}
@@ -148,7 +153,7 @@ def _detail(
 
 
 def _fields(
-    opened: Opened, private: bool, reveal: bool
+    opened: DecryptedMessage, private: bool, reveal: bool
 ) -> tuple[tuple[Field, ...], str, str | None]:
     if opened.payload is None:
         return (), "it does not open with its sender's own keys", None
@@ -166,7 +171,7 @@ def _doc(kind: type[Any]) -> str:
     return " ".join((getdoc(kind) or "").split())
 
 
-class _Maker:
+class _ViewBuilder:
     """Everything that one view is made of."""
 
     def __init__(
@@ -183,8 +188,8 @@ class _Maker:
         self.reveal = reveal
         self.protocol = next((w.protocol for w in trace.work if w.protocol), "")
         self.definition = definition or PROTOCOLS.get(self.protocol)
-        self.learning = Learning(self.protocol, recording, reveal=reveal)
-        self.order = Order(trace)
+        self.learning = KnowledgeTrace(self.protocol, recording, reveal=reveal)
+        self.order = StepOrder(trace)
         self.ignored = {m.number: self._ignored(m) for m in trace.messages}
 
     # ------------------------------------------------------------------ messages
@@ -193,7 +198,7 @@ class _Maker:
         """Why a message's receiver took no notice of it; None if it did."""
         if message.fate == "duplicate":
             return Ignored.DUPLICATE
-        if self.order.late(message):
+        if self.order.is_late(message):
             return Ignored.OVER
         if self.recording is None:
             return None
@@ -203,7 +208,7 @@ class _Maker:
 
     def _message(self, message: MessageRecord, critical: frozenset[int]) -> MessageView:
         flow = message.sender, message.receiver, message.kind
-        opened = self.recording.opened(flow) if self.recording else None
+        opened = self.recording.first_message(flow) if self.recording else None
         ignored = self.ignored[message.number]
         return MessageView(
             message.number,
@@ -218,7 +223,7 @@ class _Maker:
             message.fate,
             sum(hop.transfer.recovery_ms for hop in message.hops),
             any(
-                edit.sender == message.sender and edit.hits(message.kind, message.receiver)
+                edit.sender == message.sender and edit.applies_to(message.kind, message.receiver)
                 for edit in self.edits
             ),
             message.number in critical,
@@ -229,7 +234,7 @@ class _Maker:
                 message.sender,
                 self.order.progress.get(message.receiver, Progress(None, 0)),
                 sealed=opened.sealed if opened else self._always_sealed(message.kind),
-                received=self.order.there(message),
+                received=self.order.has_arrived(message),
                 # A copy is checked like its original, and then ignored.
                 ignored=None if ignored is Ignored.DUPLICATE else ignored,
             ),
@@ -250,7 +255,7 @@ class _Maker:
         sent: dict[int, list[int]] = {}
         for message in self.trace.messages:
             if message.fate != "duplicate":
-                sent.setdefault(order.origin(message), []).append(message.number)
+                sent.setdefault(order.sending_step(message), []).append(message.number)
         steps = []
         for at, step in enumerate(order.steps):
             done = works.get(at, [])
@@ -267,24 +272,24 @@ class _Maker:
                     max([step.at_ms, *(w.end_ms for w in done)]),
                     _title(step),
                     tuple(
-                        RoundRun(w.round, w.name, self._taken(w), w.start_ms, w.end_ms)
+                        RoundRun(w.round, w.name, self._numbered_steps(w), w.start_ms, w.end_ms)
                         for w in rounds
                     ),
                     tuple(sent.get(at, ())),
                     self._gained(step, rounds),
                     order.ended[step.party].status if order.last.get(step.party) == at else "",
-                    self._standing(at),
+                    self._status_after(at),
                 )
             )
         return tuple(steps)
 
-    def _taken(self, work: WorkRecord) -> tuple[str, ...]:
+    def _numbered_steps(self, work: WorkRecord) -> tuple[str, ...]:
         """The numbered steps of a round; the first one is the round itself."""
         if self.recording is None:
             return ()
         return tuple(dict.fromkeys(self.recording.steps.get((work.party, work.round), [])[1:]))
 
-    def _standing(self, at: int) -> str:
+    def _status_after(self, at: int) -> str:
         """How a party stands after a step."""
         order, step = self.order, self.order.steps[at]
         ending = order.ended[step.party]
@@ -299,28 +304,28 @@ class _Maker:
             return ending.text
         if self.definition is None:
             return "waiting"
-        begun = order.begun(step.party, at)
+        begun = order.last_round_begun(step.party, at)
         had = {(s.message.kind, s.message.sender) for s in here if s.message is not None}
         for round_ in self.definition.rounds:
             if round_.number == begun + 1:
-                return _waits(round_, step.party, had, self.trace)
+                return _waiting_text(round_, step.party, had, self.trace)
         return "waiting"
 
-    def _gained(self, step: Happening, rounds: Iterable[WorkRecord]) -> tuple[Gained, ...]:
+    def _gained(self, step: ExploredEvent, rounds: Iterable[WorkRecord]) -> tuple[LearnedItem, ...]:
         progress, learning, arriving = (
             self.order.progress[step.party],
             self.learning,
             step.message,
         )
-        found: list[Gained] = []
+        found: list[LearnedItem] = []
         if arriving is None:
             found += learning.before(step.party)
         elif self.ignored[arriving.number]:
             return ()
-        elif not spoiled(progress.state, arriving):
+        elif not is_rejected(progress.state, arriving):
             found += learning.from_message(arriving.kind, arriving.sender)
         for work in rounds:
-            if work.round != progress.broke_off:
+            if work.round != progress.aborted_in:
                 found += learning.from_round(step.party, work.round)
         return tuple(found)
 
@@ -364,7 +369,7 @@ class _Maker:
             arrivals = [
                 m.received_ms
                 for m in self.trace.messages
-                if m.round == number and m.received_ms is not None and self.order.there(m)
+                if m.round == number and m.received_ms is not None and self.order.has_arrived(m)
             ]
             end = max([w.end_ms for w in works] + arrivals)
             rows.append(RoundView(number, name, min(w.start_ms for w in works), end))
@@ -428,7 +433,7 @@ class _Maker:
             ),
             critical_parts={part: ms for part, ms in path.parts.items() if ms > 0},
             aborts=self._aborts(messages),
-            never={**never, "network": network_never()},
+            never={**never, "network": network_forbidden()},
             network_sees=network_sees(),
             links=tuple(
                 LinkView(now.a, now.b, _numbers(now), _numbers(first), _distributions(now))
@@ -456,17 +461,19 @@ def _distributions(link: Link) -> str:
     if link.back_mbit_per_s is not None:
         back.append(f"{link.back_mbit_per_s:g} Mbit/s")
     if link.back_loss is not None:
-        back.append(f"loss {described(link.back_loss)}")
+        back.append(f"loss {describe_loss(link.back_loss)}")
     return ", ".join(said) + (f"; on the way back {', '.join(back)}" if back else "")
 
 
-def _title(step: Happening) -> str:
+def _title(step: ExploredEvent) -> str:
     if step.message is None:
         return f"Party {step.party} starts"
     return f"Party {step.party} receives {step.message.kind} from party {step.message.sender}"
 
 
-def _waits(round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: Trace) -> str:
+def _waiting_text(
+    round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: Trace
+) -> str:
     """For what a party waits in a round, as far as it will ever be sent."""
     missing = []
     for kind in (need.__name__ for need in round_.needs):

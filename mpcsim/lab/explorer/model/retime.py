@@ -1,9 +1,9 @@
 """The same messages over another network, without the cryptography.
 
 A complete run is a message graph (``mpcsim.sim.replay.record``): who sends what after having
-received what. ``Puppet`` plays one party of it, so that the simulator's engine runs the session
-anew over any network, with the transport model it always has, in a millisecond or two. Work takes
-what it took in the run that was recorded.
+received what. ``ReplayedParty`` plays one party of it, so that the simulator's engine runs the
+session anew over any network, with the transport model it always has, in a millisecond or two. Work
+takes what it took in the run that was recorded.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _NUMBER_BYTES: Final = 4
 
 
 @dataclass
-class Recorded:
-    """A rule for the time that work takes: what it took in a recorded run.
+class RecordedTimes:
+    """Rule for the time that work takes: as in a recorded run.
 
-    Whoever drives a party says so first (``turn``); work that the recorded run does not have takes
-    no time.
+    The driver of a party announces its work (``start_work``); work that the recorded run does not
+    have takes no time.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Recorded:
     _now: tuple[PartyId, str] = field(default=(PartyId(0), ""), repr=False)
 
     @classmethod
-    def of(cls, trace: Trace, network: Network) -> Recorded:
+    def of(cls, trace: Trace, network: Network) -> RecordedTimes:
         """What work took in a run, on a site with ``cpu_factor`` 1."""
         rounds: dict[tuple[PartyId, int], float] = {}
         handling: dict[tuple[PartyId, str], float] = {}
@@ -72,7 +72,7 @@ class Recorded:
                 handling[work.party, f"{message.sender} {message.kind}"] = took
         return cls(trace.compute, rounds, handling)
 
-    def turn(self, party: PartyId, what: str) -> None:
+    def start_work(self, party: PartyId, what: str) -> None:
         """A party is about to work, on a message (``"<sender> <kind>"``) or on its start."""
         self._now = party, what
 
@@ -83,15 +83,15 @@ class Recorded:
         return self.rounds.get((self._now[0], work.number), 0.0)
 
 
-class _Nothing(Message):
+class _EmptySetup(Message):
     """The set-up of a puppet."""
 
 
-class Puppet:
+class ReplayedParty:
     """One party of a recorded session: sends what it sent, as soon as what it needed is there."""
 
     def __init__(
-        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: Recorded
+        self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: RecordedTimes
     ) -> None:
         self._graph = graph
         self._costs = costs
@@ -101,13 +101,13 @@ class Puppet:
             name=self._steps[0].protocol,
             number=0,
             rounds=(),
-            setup=_Nothing,
+            setup=_EmptySetup,
             roles=lambda setup: {"all": graph.parties},
             wire=lambda setup: WireContext(SECP256K1),
             pair_secrets=lambda setup: {},
             check=lambda setup, me: None,
         )
-        self.party = Party(definition, _Nothing(), me, session_id=session_id)
+        self.party = Party(definition, _EmptySetup(), me, session_id=session_id)
         """Whom it stands for; it is asked for its name and its listener, and never started."""
         self.outcome: Done[Any] | None = None
 
@@ -128,13 +128,13 @@ class Puppet:
 
     def start(self) -> list[Output[Any]]:
         """Run the first round."""
-        self._costs.turn(self.me, "")
+        self._costs.start_work(self.me, "")
         return self._advance()
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
         """Take a message; run the rounds that need nothing more."""
         number = int.from_bytes(data[:_NUMBER_BYTES], "big")
-        self._costs.turn(self.me, f"{sender} {self._graph.messages[number].kind}")
+        self._costs.start_work(self.me, f"{sender} {self._graph.messages[number].kind}")
         self._arrived.add(number)
         return self._advance()
 
@@ -180,19 +180,21 @@ class Retiming:
         """
         self._trace = trace
         self._graph = record(trace, definition)
-        self._costs = Recorded.of(trace, network)
+        self._costs = RecordedTimes.of(trace, network)
         named = bytes.fromhex(trace.messages[0].session) if trace.messages else b""
         self._session = named.ljust(SESSION_ID_BYTES, b"\0")
 
-    def over(self, network: Network, seed: int | None = None) -> Trace:
+    def over_network(self, network: Network, seed: int | None = None) -> Trace:
         """The trace of the same session over another network.
 
         Args:
             seed: of latencies and losses; that of the run, by default.
         """
-        puppets = [Puppet(self._graph, i, self._session, self._costs) for i in self._graph.parties]
+        parties = [
+            ReplayedParty(self._graph, i, self._session, self._costs) for i in self._graph.parties
+        ]
         made = VirtualRun(
-            puppets,
+            parties,
             network,
             seed=self._trace.seed if seed is None else seed,
             compute=self._costs,
@@ -209,7 +211,7 @@ class Retiming:
 # ---------------------------------------------------------------------- networks
 
 
-def seen_network(trace: Trace) -> Network:
+def observed_network(trace: Trace) -> Network:
     """The network as the messages of a run met it: constant latencies, nothing lost.
 
     Each link has the mean latency of what went over it. The rate is what its largest message got.
@@ -248,7 +250,7 @@ def seen_network(trace: Trace) -> Network:
     )
 
 
-def relinked(
+def with_link_numbers(
     network: Network,
     first: Network,
     a: str,
@@ -270,36 +272,36 @@ def relinked(
     """
     where = f"link {a} - {b}"
     if one_way_ms is not None:
-        _bounded(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
+        _check_bounds(f"{where}: latency", one_way_ms, 0, LONGEST_MS, "ms")
     if mbit_per_s is not None:
-        _bounded(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
+        _check_bounds(f"{where}: bandwidth", mbit_per_s, SLOWEST_MBIT_PER_S, math.inf, "Mbit/s")
     if loss is not None:
-        _bounded(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
+        _check_bounds(f"{where}: loss", 100 * loss, 0, 100 * MOST_LOSS, "%")
     old = next((link for link in first.links if {link.a, link.b} == {a, b}), None)
     changes: dict[str, Any] = {}
     if old is not None and one_way_ms is not None:
-        changes["latency"] = _slower(old.latency, old.latency, one_way_ms)
+        changes["latency"] = _scaled_latency(old.latency, old.latency, one_way_ms)
         if old.back_latency is not None:
-            changes["back_latency"] = _slower(old.back_latency, old.latency, one_way_ms)
+            changes["back_latency"] = _scaled_latency(old.back_latency, old.latency, one_way_ms)
     if old is not None and mbit_per_s is not None:
         changes["mbit_per_s"] = mbit_per_s
         if (back := old.back_mbit_per_s) is not None:
             known = back < math.inf and old.mbit_per_s < math.inf
             changes["back_mbit_per_s"] = back * (mbit_per_s / old.mbit_per_s) if known else back
     if old is not None and loss is not None:
-        changes["loss"] = _lossier(old.loss, old.loss, loss)
+        changes["loss"] = _scaled_loss(old.loss, old.loss, loss)
         if old.back_loss is not None:
-            changes["back_loss"] = _lossier(old.back_loss, old.loss, loss)
+            changes["back_loss"] = _scaled_loss(old.back_loss, old.loss, loss)
     return network.with_link(a, b, **changes)
 
 
-def _bounded(what: str, value: float, least: float, most: float, unit: str) -> None:
+def _check_bounds(what: str, value: float, least: float, most: float, unit: str) -> None:
     if not least <= value <= most:
         at_most = f" and at most {most:,g}" if most < math.inf else ""
         raise UsageError(f"{what} is {value:g} {unit}: it must be at least {least:g}{at_most}")
 
 
-def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
+def _scaled_latency(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
     """A latency changed as much as its link's own, whose mean becomes ``one_way_ms``."""
     if not (first.mean_ms > 0 and one_way_ms > 0):
         return Constant(one_way_ms)
@@ -307,7 +309,7 @@ def _slower(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
     return latency if factor == 1 else latency.scaled(factor)
 
 
-def _lossier(loss: Loss, first: Loss, to: float) -> Loss:
+def _scaled_loss(loss: Loss, first: Loss, to: float) -> Loss:
     """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
     own = mean_loss(first)
     if to == own:

@@ -13,13 +13,13 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import PartyId
 from mpcsim.lab.explorer.model.fields import WHOLE, alter
-from mpcsim.lab.explorer.model.retime import Recorded, Retiming, seen_network
+from mpcsim.lab.explorer.model.retime import RecordedTimes, Retiming, observed_network
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
-from mpcsim.sim.run.observe import Observed, Recording
-from mpcsim.sim.simulation import Parts, Simulation
+from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, pass_unchanged
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
+from mpcsim.sim.simulation import PresignatureShares, Simulation
 from mpcsim.sim.trace import Trace
 
 OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
@@ -47,7 +47,7 @@ class Edit:
         new = f" with {self.argument.hex() or 'nothing'}" if self.operation == "replace" else ""
         return f"party {self.sender} to {to}: {what}: {self.operation}{new}"
 
-    def hits(self, kind: str, to: int) -> bool:
+    def applies_to(self, kind: str, to: int) -> bool:
         """Whether it alters the sender's message of that kind to that party."""
         return kind == self.kind and (self.everyone or to == self.receiver)
 
@@ -107,14 +107,14 @@ class LiveSession:
         self._simulation = replace(
             simulation,
             shares=dict(simulation.shares),
-            presignatures=_copied(simulation.presignatures),
+            presignatures=_copy_presignatures(simulation.presignatures),
             secrets_seed=simulation.secrets_seed or SystemRng().bytes(32).hex(),
         )
-        self._begin(simulation.network)
+        self._reset_runs(simulation.network)
 
-    def _begin(self, network: Network) -> None:
+    def _reset_runs(self, network: Network) -> None:
         self.network = network
-        self._costs: Recorded | None = None
+        self._costs: RecordedTimes | None = None
         self._retiming: Retiming | None = None
         self._first: Trace | None = None
         self._honest: Recording | None = None
@@ -130,21 +130,21 @@ class LiveSession:
         if not edits and self._first is not None and network is self.network and seed is None:
             return self._first, self._honest
         if not edits and self._retiming is not None:
-            return self._retiming.over(network, seed), self._honest
+            return self._retiming.over_network(network, seed), self._honest
         recording = Recording()
         if self._costs is not None:
-            recording.before = self._costs.turn
+            recording.before_work = self._costs.start_work
         trace = self._play(network, edits, recording, seed)
         if not edits and self._costs is None:
-            self._costs = Recorded.of(trace, network)
+            self._costs = RecordedTimes.of(trace, network)
             self._first, self._honest = trace, recording
-            if self._follows_from_the_network:
+            if self._is_determined_by_network:
                 with suppress(UsageError):
                     self._retiming = Retiming(trace, network, self.definition)
         return trace, recording
 
     @property
-    def _follows_from_the_network(self) -> bool:
+    def _is_determined_by_network(self) -> bool:
         """Whether nothing but network and seed says when what arrives: no fault, no deadline."""
         own = self._simulation
         return not own.faults and own.draws is None and own.policy.timeout_ms == math.inf
@@ -157,22 +157,22 @@ class LiveSession:
             if edit.sender not in network.placement:
                 raise UsageError(f"party {edit.sender} has no site in this network")
 
-        def observed(party: Party[Any, Any]) -> Observed:
+        def observed(party: Party[Any, Any]) -> RecordedParty:
             made = own.corrupt[party.me](party) if party.me in own.corrupt else party
             mine = [edit for edit in edits if edit.sender == party.me]
-            return Observed(altering(made, mine) if mine else made, recording)
+            return RecordedParty(with_alterations(made, mine) if mine else made, recording)
 
         simulation = replace(
             own,
             network=network,
             _session_seed=seed,
             shares=dict(own.shares),
-            presignatures=_copied(own.presignatures),
+            presignatures=_copy_presignatures(own.presignatures),
             compute=self._costs or own.compute,
             corrupt=dict.fromkeys(network.placement, observed),
-            listener=recording.listen,
+            listener=recording.on_event,
         )
-        with _untouched(own):
+        with _guards_restored(own):
             stepping = getattr(simulation, f"begin_{self._operation}")(**self._options)
             while stepping.step():
                 pass
@@ -201,7 +201,7 @@ class TraceSession:
             definition: of the protocol; not necessary for the protocols of this package.
         """
         self._trace = trace
-        self.network = network or seen_network(trace)
+        self.network = network or observed_network(trace)
         self._retiming: Retiming | None = None
         self.fixed_times = ""
         try:
@@ -225,22 +225,22 @@ class TraceSession:
             return self._trace, None
         if self._retiming is None:
             raise UsageError(self.fixed_times)
-        return self._retiming.over(network, seed), None
+        return self._retiming.over_network(network, seed), None
 
 
-def altering(made: Participant[Any], edits: list[Edit]) -> Adversary:
+def with_alterations(made: Participant[Any], edits: list[Edit]) -> Adversary:
     """The party, or the adversary it is already, with some messages altered on their way out."""
     if isinstance(made, Adversary):
-        made.tamper = _Altered(made, made.tamper, edits)
+        made.tamper = _AlteringTamper(made, made.tamper, edits)
         return made
     if isinstance(made, Party):
         adversary = Adversary(made)
-        adversary.tamper = _Altered(adversary, honest, edits)
+        adversary.tamper = _AlteringTamper(adversary, pass_unchanged, edits)
         return adversary
     raise UsageError(f"{made!r} is no party and no Adversary: its messages cannot be altered")
 
 
-class _Altered:
+class _AlteringTamper:
     """Alters what another function lets out."""
 
     def __init__(self, adversary: Adversary, inner: Tamper, edits: list[Edit]) -> None:
@@ -252,7 +252,7 @@ class _Altered:
         item = self._inner(kind, to, message)
         wire = self._adversary.party.wire
         for edit in self._edits:
-            if not edit.hits(kind, to) or not isinstance(item, Message | bytes):
+            if not edit.applies_to(kind, to) or not isinstance(item, Message | bytes):
                 continue
             payload = item if isinstance(item, bytes) else item.encode(wire)
             try:
@@ -262,13 +262,15 @@ class _Altered:
         return item
 
 
-def _copied(kept: dict[tuple[PartyId, ...], list[Parts]]) -> dict[tuple[PartyId, ...], list[Parts]]:
+def _copy_presignatures(
+    kept: dict[tuple[PartyId, ...], list[PresignatureShares]],
+) -> dict[tuple[PartyId, ...], list[PresignatureShares]]:
     """Presignatures that a run may take without their being gone for the next."""
     return {signers: list(parts) for signers, parts in kept.items()}
 
 
 @contextmanager
-def _untouched(simulation: Simulation) -> Iterator[None]:
+def _guards_restored(simulation: Simulation) -> Iterator[None]:
     """Whatever happens inside, multiplication state and presignatures stay as usable as they were.
 
     That is what no wallet may do: see ``LiveSession``.

@@ -10,12 +10,12 @@ from mpcsim.lab.explorer.model.checks import Progress
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, WorkRecord
 
 
 @dataclass(frozen=True)
-class Happening:
+class ExploredEvent:
     """One step."""
 
     party: PartyId
@@ -49,7 +49,7 @@ def handled(trace: Trace) -> dict[int, int]:
     return found
 
 
-class Order:
+class StepOrder:
     """The steps of a run in order, and which of them everything belongs to."""
 
     def __init__(self, trace: Trace) -> None:
@@ -73,25 +73,27 @@ class Order:
         self.home: list[int | None] = []
         """The step of every piece of work; None after the run is over."""
         for work in trace.work:
-            self.home.append(self._home(work))
-        self.last = {i: self._last(i) for i in self.parties if self.ended[i].status != "waiting"}
+            self.home.append(self._step_of_work(work))
+        self.last = {
+            i: self._final_step(i) for i in self.parties if self.ended[i].status != "waiting"
+        }
         """The step in which a party ended."""
 
-    def there(self, message: MessageRecord) -> bool:
+    def has_arrived(self, message: MessageRecord) -> bool:
         """Whether a message reached its receiver before the run was over."""
         if message.received_ms is None or message.fate in ("lost", "dropped"):
             return False
         until = self.trace.finished_ms + RESOLUTION_MS
         return message.receiver in self.ended and message.received_ms <= until
 
-    def late(self, message: MessageRecord) -> bool:
+    def is_late(self, message: MessageRecord) -> bool:
         """Whether a message came after its receiver had ended."""
         ending = self.ended.get(message.receiver)
         if ending is None or ending.status == "waiting" or message.received_ms is None:
             return False
         return message.received_ms > ending.at_ms + RESOLUTION_MS
 
-    def begun(self, party: PartyId, step: int) -> int:
+    def last_round_begun(self, party: PartyId, step: int) -> int:
         """The last round that a party had begun by a step."""
         return max(
             (
@@ -102,7 +104,7 @@ class Order:
             default=0,
         )
 
-    def origin(self, message: MessageRecord) -> int:
+    def sending_step(self, message: MessageRecord) -> int:
         """The step in which a message was sent."""
         if message.kind == AbortNotice.__name__ and message.sender in self.last:
             return self.last[message.sender]
@@ -111,29 +113,29 @@ class Order:
             home = self.home[work.number]
             if home is not None and work.end_ms >= message.sent_ms - RESOLUTION_MS:
                 return home
-        return self._latest(message.sender, message.sent_ms)
+        return self._latest_step(message.sender, message.sent_ms)
 
     # ------------------------------------------------------------------ helpers
 
-    def _steps(self) -> list[Happening]:
+    def _steps(self) -> list[ExploredEvent]:
         found = []
         for i in self.parties:
             first = [w.start_ms for w in self.trace.work if w.party == i and w.cause is None]
-            found.append(Happening(i, None, min(first, default=0.0)))
+            found.append(ExploredEvent(i, None, min(first, default=0.0)))
         arrivals = [
-            Happening(m.receiver, m, m.received_ms)
+            ExploredEvent(m.receiver, m, m.received_ms)
             for m in self.trace.messages
-            if m.received_ms is not None and self.there(m)
+            if m.received_ms is not None and self.has_arrived(m)
         ]
         return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties as they were sent
 
-    def _home(self, work: WorkRecord) -> int | None:
+    def _step_of_work(self, work: WorkRecord) -> int | None:
         if work.cause is None:
             return self._of_party[work.party][0]
         kind, number = work.cause
         if kind == "message":
             return self._arrival.get(number)
-        latest = self._latest(work.party, work.start_ms)
+        latest = self._latest_step(work.party, work.start_ms)
         before = self.trace.work[number]
         if not work.round:
             return self._arrival.get(self._handled.get(work.number, -1), latest)
@@ -142,7 +144,7 @@ class Order:
         # The next round at once, or one that a message let begin as soon as the party was free.
         return max(self.home[number] or 0, latest)
 
-    def _latest(self, party: PartyId, until_ms: float) -> int:
+    def _latest_step(self, party: PartyId, until_ms: float) -> int:
         """The last step of a party up to some time; its start, if there is none."""
         steps = self._of_party[party]
         return max(
@@ -150,7 +152,7 @@ class Order:
             default=steps[0],
         )
 
-    def _last(self, party: PartyId) -> int:
+    def _final_step(self, party: PartyId) -> int:
         ending, progress = self.ended[party], self.progress[party]
         state = progress.state
         if isinstance(state, Aborted) and isinstance(state.where, OnReceipt):
@@ -163,12 +165,12 @@ class Order:
             for w in self.trace.work
             if w.party == party and w.round and w.end_ms <= ending.at_ms + RESOLUTION_MS
         ]
-        if works and (ending.status == "done" or progress.broke_off):
+        if works and (ending.status == "done" or progress.aborted_in):
             return self.home[works[-1].number] or 0
-        return self._latest(party, ending.at_ms)
+        return self._latest_step(party, ending.at_ms)
 
 
-def spoiled(state: object, message: MessageRecord) -> bool:
+def is_rejected(state: object, message: MessageRecord) -> bool:
     """Whether a party gave up on receipt of a message because of what it was."""
     return (
         isinstance(state, Aborted)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mpcsim.lab.explorer.model.checks import Checked
 from mpcsim.lab.explorer.model.fields import Field
-from mpcsim.lab.explorer.model.learning import Gained, Untold
+from mpcsim.lab.explorer.model.knowledge_trace import LearnedItem, UndisclosedItem
 from mpcsim.sim.colours import PartyColour
 
 
@@ -106,7 +106,7 @@ class StepView:
     rounds: tuple[RoundRun, ...]
     sent: tuple[int, ...]
     """Numbers of the messages that go out."""
-    gained: tuple[Gained, ...]
+    gained: tuple[LearnedItem, ...]
     ended: str
     """``done`` or ``aborted`` if the party ends here."""
     standing: str
@@ -214,8 +214,8 @@ class View:
     critical: tuple[SegmentView, ...]
     critical_parts: Mapping[str, float]
     aborts: tuple[AbortView, ...]
-    never: Mapping[str, tuple[Untold, ...]]
+    never: Mapping[str, tuple[UndisclosedItem, ...]]
     """By party, and ``network`` for whoever carries the messages."""
-    network_sees: tuple[Gained, ...]
+    network_sees: tuple[LearnedItem, ...]
     links: tuple[LinkView, ...]
     edits: tuple[str, ...]
