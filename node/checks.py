@@ -249,7 +249,7 @@ def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:
         BadRequest: there is none, or it cannot be reached without a private key.
     """
     try:
-        return derive(record.extended(), path).key
+        return derive(record.extended_key(), path).key
     except UsageError as error:
         raise BadRequest(f"Invalid path: {error}") from None
 

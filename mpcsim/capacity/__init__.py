@@ -1,15 +1,13 @@
-"""The whole service under load, in virtual time: what breaks first, and what would help.
+"""Capacity model of the service: a discrete-event simulation of it under load, in virtual time.
 
     >>> from mpcsim.capacity import Deployment, Workload
     >>> run = Deployment().run(Workload(), hours=1)
     >>> print(run)
 
-``deployment`` says what the service runs on, ``workload``, ``arrivals`` and ``events`` what is
-asked of it, ``costs`` what handling a message takes (``calibration`` measures that), and
-``operations`` what messages there are (``recording`` listens to the real service). ``kernel`` is
-the twin itself, compiled; ``simulation`` leads up to it, or ``real`` to the real service in its
-place, and ``running`` runs them. ``results`` are what comes of that; ``experiments`` are questions
-that take many runs; ``figures`` are pictures of both. ``plan`` puts all that is asked in a file.
+``running`` states the model on a page and runs it: on ``kernel``, for which ``simulation`` compiles
+the inputs (``model``), with recorded messages (``recording``) or the real service (``real``).
+``calibration`` measures the costs; ``results`` and ``experiments`` evaluate one run and many;
+``plan`` is a file with all inputs and requests.
 """
 
 from mpcsim.capacity.deployment import Deployment

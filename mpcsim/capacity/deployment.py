@@ -66,7 +66,7 @@ class Deployment(Model):
             self, workload, length_s, seed=seed, costs=costs, exactness=exactness, progress=progress
         )
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
     def __str__(self) -> str:
         return description.text(self)

@@ -1,9 +1,9 @@
-"""Plans: a deployment, what is asked of it and for how long, in one value and one file.
+"""Plan: a deployment, its workload and further requests, in one value and one file.
 
     hours = 1                        # of the run; or minutes, seconds
     seed = 1
     costs = "costs.toml"             # of mpcsim calibrate; by default as measured for this version
-    deadline_ms = 500                # answers that come later are no use
+    deadline_ms = 500                # later answers are useless to callers
     making_limit = 4                 # of the gateway: keys that are made at a time
 
     [preset]                         # the network, in any of its spellings; or network = "net.toml"
@@ -32,7 +32,7 @@
     part = "institution"
     at_s = 1_800
 
-    [curve]                          # load by load; asked, because the table is there
+    [curve]                          # load curve; requested by the presence of the table
     minutes = 5
 
     [cheapest]                       # the cheapest configuration that keeps a p99

@@ -47,20 +47,20 @@ def record_operation(name: str) -> Operation:
     settings = Settings(waas_api_url="http://gateway")
     secrets = f"REPRODUCIBLE: capacity, {name}"
     with LocalService(settings=settings, cost=_CHEAP, secrets_seed=secrets) as service:
-        recorder = _LockRecorder(service, _call(service, name))
+        recorder = _LockRecorder(service, _caller(service, name))
         runs = service.runs(recorder.call, RUNS)
         graph = calls.build_graph(name, runs)
-        # The first call does not count.
-        turns = _key_locks(name, runs, recorder.moments[1:], recorder.began_ms[1:])
-        return Operation(name, graph, recorder.request_bytes, recorder.response_bytes, turns)
+        # The first call is a warm-up.
+        locks = _key_locks(name, runs, recorder.moments[1:], recorder.began_ms[1:])
+        return Operation(name, graph, recorder.request_bytes, recorder.response_bytes, locks)
 
 
-def _call(service: LocalService, name: str) -> Callable[[], httpx.Response]:
+def _caller(service: LocalService, name: str) -> Callable[[], httpx.Response]:
     """Return a function that makes one call of the operation."""
-    asks = OPERATIONS[name]
-    verb, curve = asks.verb, asks.curve
+    kind = OPERATIONS[name]
+    verb, curve = kind.verb, kind.curve
     new = {"curve": curve or "secp256k1", "password": PASSWORD}
-    path = asks.endpoint
+    path = kind.endpoint
     if verb == "generate":
         numbers = itertools.count()
         return lambda: service.user(f"user-{next(numbers)}").post(path, json=new)
@@ -75,7 +75,7 @@ def _call(service: LocalService, name: str) -> Callable[[], httpx.Response]:
         )
     known = {**stored, "password": PASSWORD}
     fields = {
-        "sign": {**stored, "message": _message(name), **asks.chosen},
+        "sign": {**stored, "message": _message(name), **kind.signer_field},
         "presign": {**stored, "count": PRESIGNATURES},
         "recover": known,
         "validate/password": {each: known[each] for each in ("password", "secret_store")},
@@ -103,14 +103,14 @@ def _message(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-# ---------------------------------------------------------------------- turns
+# ---------------------------------------------------------------------- key locks
 
 
 class _LockChange(NamedTuple):
     """Acquisition or release of a key lock."""
 
-    turn: str
-    taken: bool
+    lock: str
+    acquired: bool
     at_ms: float
     queue: KeyQueue
 
@@ -137,11 +137,11 @@ class _LockRecorder:
         self.request_bytes, self.response_bytes = len(answer.request.content), len(answer.content)
         return answer
 
-    def _record_change(self, kind: str, queue: KeyQueue, place: Hashable, taken: bool) -> None:
+    def _record_change(self, kind: str, queue: KeyQueue, place: Hashable, acquired: bool) -> None:
         if not self.moments:
-            return  # what is made ready beforehand
-        turn = " at ".join([kind, *_lock_nodes(place)])
-        self.moments[-1].append(_LockChange(turn, taken, self._service.now_ms, queue))
+            return  # preparation of the call
+        lock = " at ".join([kind, *_lock_nodes(place)])
+        self.moments[-1].append(_LockChange(lock, acquired, self._service.now_ms, queue))
 
 
 def _lock_nodes(place: Hashable) -> Iterable[str]:
@@ -163,20 +163,20 @@ def _key_locks(
     Raises:
         UsageError: runs differ, or a lock changes when no message has come to the gateway.
     """
-    first = [(each.turn, each.taken) for each in moments[0]]
-    if any([(each.turn, each.taken) for each in recorder] != first for recorder in moments):
-        raise UsageError(f"{name}: it does not take the same turns every time")
+    first = [(each.lock, each.acquired) for each in moments[0]]
+    if any([(each.lock, each.acquired) for each in run] != first for run in moments):
+        raise UsageError(f"{name}: its key locks differ from run to run")
     arrived = [calls.arrival_times(name, run) for run in runs]
     by: list[str] = []
     refused: list[str] = []
-    for nth, (turn, taken) in enumerate(first):
+    for nth, (lock, acquired) in enumerate(first):
         causes: Counter[str] = Counter()
-        for recorder, came, began in zip(moments, arrived, began_ms, strict=True):
-            at = recorder[nth].at_ms - began
+        for changes, came, began in zip(moments, arrived, began_ms, strict=True):
+            at = changes[nth].at_ms - began
             causes.update(each for each, ms in came.items() if abs(ms - at) <= AT_ONCE)
         if causes.total() < len(runs):
-            what = "taken" if taken else "given up"
-            raise UsageError(f"{name}: the turn of {turn} is {what} when no message has come")
+            what = "acquired" if acquired else "released"
+            raise UsageError(f"{name}: lock {lock} is {what} when no message has arrived")
         by.append(causes.most_common(1)[0][0])
         at = moments[0][nth].at_ms - began_ms[0]
         asked = {
@@ -186,10 +186,10 @@ def _key_locks(
         }
         refused.append(max(asked, key=asked.__getitem__))
     found = []
-    for nth, (turn, taken) in enumerate(first):
-        if taken:
+    for nth, (lock, acquired) in enumerate(first):
+        if acquired:
             queue = moments[0][nth].queue
-            gives = by[first.index((turn, False), nth)]
+            released_by = by[first.index((lock, False), nth)]
             limit = queue.capacity, queue.max_wait_s
-            found.append(KeyLock(turn, by[nth], gives, refused[nth], *limit))
+            found.append(KeyLock(lock, by[nth], released_by, refused[nth], *limit))
     return tuple(found)

@@ -25,7 +25,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
-from mpcsim.strict_json import MOST_VALUES, Unwanted
+from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.models import EXPECTED
@@ -139,8 +139,8 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.parse(self._received, MOST_VALUES)
-        except Unwanted as error:
+            return strict_json.parse(self._received, MAX_VALUES)
+        except RefusedDocument as error:
             raise HTTPException(400, f"The body {error}") from None
         except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None

@@ -190,7 +190,7 @@ class ClientParty(Generic[R]):
             if isinstance(outcome, Done) and not (messages and last_word):
                 return outcome.result
             if not messages:
-                raise SessionStuck(self._party.waiting())
+                raise SessionStuck(self._party.waiting_state())
             rounds += 1
             with self._timing.span(f"round{rounds}"):
                 mail = await self._send(post, messages)

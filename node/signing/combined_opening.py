@@ -50,7 +50,7 @@ class SessionRequest:
     @property
     def protocol(self) -> int:
         """Number of the protocol that does it."""
-        made = presign.PRESIGN if self.count else signing.of_curve(self.sealed.curve)
+        made = presign.PRESIGN if self.count else signing.protocol_of_curve(self.sealed.curve)
         return made.number
 
 

@@ -35,14 +35,14 @@ MOST = 200.0
 """Calls a second: five messages of a millisecond at the gateway."""
 
 
-def both() -> Costs:
+def both_operations() -> Costs:
     """Of signatures and recoveries."""
     return made_up("sign secp256k1", RECOVER)
 
 
 def run(arrivals: object = None, *, seconds: float = 60.0, **changed: object) -> Run:
     workload = replace(Workload(arrivals or Steady(0.3 * MOST)), **changed)  # type: ignore[arg-type]
-    return STAR.run(workload, seconds=seconds, costs=both())
+    return STAR.run(workload, seconds=seconds, costs=both_operations())
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def test_resources_over_time(flood: Run) -> None:
 def test_resharing_starves_signing_and_a_limit_helps() -> None:
     work = Workload(Steady(0.3 * MOST), users=400, events=(BulkReshare(20.0, at_once=40),))
     during = (20.0, 40.0)
-    starved = STAR.run(work, seconds=40, costs=both())
-    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=both())
+    starved = STAR.run(work, seconds=40, costs=both_operations())
+    limited = replace(STAR, making_limit=1).run(work, seconds=40, costs=both_operations())
     p99 = [each.percentile(99, "sign secp256k1", during).ms for each in (starved, limited)]
     assert p99[0] > 1.5 * p99[1]
     assert limited.made_of(operation=RECOVER)["for admission"] > 0
@@ -155,7 +155,11 @@ def test_load_by_load() -> None:
 
     with ThreadPoolExecutor(1) as here:
         curve = load_curve(
-            STAR, rates_per_s=[20, 100, 160, 190, 260], minutes=0.5, costs=both(), executor=here
+            STAR,
+            rates_per_s=[20, 100, 160, 190, 260],
+            minutes=0.5,
+            costs=both_operations(),
+            executor=here,
         )
     assert list(curve.table["p99_ms"]) == sorted(curve.table["p99_ms"])
     assert [bool(each) for each in curve.table["overload"]] == [False] * 4 + [True]
@@ -164,7 +168,7 @@ def test_load_by_load() -> None:
 
 @pytest.mark.soak
 def test_what_matters_most() -> None:
-    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both())
+    table = sensitivity(STAR, Workload(Steady(0.8 * MOST)), minutes=0.5, costs=both_operations())
     moves = table.set_index("input")["moves"]
     assert moves["speed of gateway"] < 0 < moves["calls that come"]
     assert abs(moves["speed of gateway"]) > abs(moves["speed of institution"])
@@ -178,14 +182,16 @@ def test_the_cheapest_that_does() -> None:
     def price(deployment: Deployment) -> float:
         return deployment.gateway.speed + deployment.node.replicas
 
-    found = cheapest(STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both())
+    found = cheapest(
+        STAR, busy, choices, p99_ms=160, price=price, minutes=0.1, costs=both_operations()
+    )
     assert found.price == price(found.deployment)
     assert found.p99.ms <= 160
     dearer = [row for row in found.tried.itertuples() if row.why_not]
     assert all(row.price <= found.price for row in dearer)
     few = {"gateway_speed": [4.0]}
     with pytest.raises(UsageError, match=r"none of 1 .* below 1 ms: p99 .*, above 1 ms"):
-        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both())
+        cheapest(STAR, busy, few, p99_ms=1, price=price, minutes=0.2, costs=both_operations())
     assert found.run.compare_percentile(99, 160) == "below", "known, not by chance"
 
 
@@ -200,7 +206,7 @@ def test_the_cheapest_is_the_same_for_all_seeds(per_s: float) -> None:
 
     def chosen(seed: int) -> float:
         work = Workload(Steady(per_s))
-        known = {"p99_ms": 150.0, "minutes": 0.5, "seed": seed, "costs": both()}
+        known = {"p99_ms": 150.0, "minutes": 0.5, "seed": seed, "costs": both_operations()}
         return cheapest(STAR, work, choices, price=price, **known).price  # type: ignore[arg-type]
 
     assert len({chosen(seed) for seed in range(1, 9)}) == 1
@@ -222,7 +228,7 @@ def test_a_pause_is_no_overload_and_no_peace() -> None:
 @pytest.mark.parametrize("seconds", [15, 60])
 def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
     short = [
-        STAR.run(Workload(Steady(0.7 * MOST)), seconds=seconds, costs=both(), seed=seed)
+        STAR.run(Workload(Steady(0.7 * MOST)), seconds=seconds, costs=both_operations(), seed=seed)
         for seed in range(1, 5)
     ]
     assert [run.saturations for run in short] == [[]] * 4
@@ -230,7 +236,7 @@ def test_what_breaks_first_does_not_depend_on_the_length(seconds: int) -> None:
 
 def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
     table = sensitivity(
-        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both()
+        STAR, Workload(Steady(0.3 * MOST)), change=0.0001, minutes=0.1, costs=both_operations()
     )
     assert (table["noise"] > 0).any()
     assert (table["moves"].abs() <= 2 * table["noise"] + 0.001).all()
@@ -239,19 +245,24 @@ def test_what_is_sensitive_to_nothing_moves_within_the_noise() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda: STAR.run(Workload(), costs=both()), "say how long"),
-        (lambda: STAR.run(Workload(), hours=math.inf, costs=both()), "workloads never end"),
+        (lambda: STAR.run(Workload(), costs=both_operations()), "say how long"),
         (
-            lambda: STAR.run(Workload(), hours=1, costs=both(), exactness="exact"),  # type: ignore[arg-type]
+            lambda: STAR.run(Workload(), hours=math.inf, costs=both_operations()),
+            "workloads never end",
+        ),
+        (
+            lambda: STAR.run(Workload(), hours=1, costs=both_operations(), exactness="exact"),  # type: ignore[arg-type]
             "unknown exactness 'exact'",
         ),
         (
-            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=both()),
+            lambda: STAR.run(Workload(mix={"sign ed25519": 1.0}), hours=1, costs=both_operations()),
             "sign ed25519 was not measured",
         ),
         (
             lambda: STAR.run(
-                Workload(), hours=1, costs=replace(both(), version={"sign secp256k1": "0"})
+                Workload(),
+                hours=1,
+                costs=replace(both_operations(), version={"sign secp256k1": "0"}),
             ),
             "costs from another version of the service: mpcsim calibrate",
         ),

@@ -11,9 +11,14 @@ import pytest
 
 from mpcsim.capacity.calibration import reading
 from mpcsim.capacity.calibration.calibrating import calibrate
-from mpcsim.capacity.calibration.fitting import Observed, solve_costs, stages, uncontended_activity
+from mpcsim.capacity.calibration.fitting import (
+    Observations,
+    solve_costs,
+    stages,
+    uncontended_activity,
+)
 from mpcsim.capacity.calibration.measuring import meter_environment, run_measured_service
-from mpcsim.capacity.calibration.twin import Load, LoopActivity, handling_parts
+from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
 from mpcsim.capacity.model.costs import LATER, Stage
 from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.recording import record_operation
@@ -77,7 +82,7 @@ def requests(tmp_path):
 
 def test_what_made_a_server_go_on_is_a_message_of_the_graph(requests):
     found = reading.samples(requests, ADDRESSES, [(9.0, 11.0)])
-    assert {name: list(rows[:, 0]) for name, rows in found.of.items()} == {
+    assert {name: list(rows[:, 0]) for name, rows in found.by_message.items()} == {
         REQUEST: [1],
         "answer to request 1 client → gateway": [2],
         "request 1 client → gateway": [3],
@@ -93,9 +98,9 @@ def test_what_made_a_server_go_on_is_a_message_of_the_graph(requests):
 
 
 def test_calls_outside_of_the_windows_do_not_count(requests):
-    assert reading.samples(requests, ADDRESSES, [(11.0, 99.0)]).of == {}
+    assert reading.samples(requests, ADDRESSES, [(11.0, 99.0)]).by_message == {}
     both = reading.samples(requests, ADDRESSES, [(9.0, 11.0), (99.0, 100.0)])
-    assert list(both.of[REQUEST][:, 0]) == [1, 9]
+    assert list(both.by_message[REQUEST][:, 0]) == [1, 9]
 
 
 def columns(**ms):
@@ -168,10 +173,10 @@ PACES = {
 
 def observed(own, turn, cold):
     cpu = {
-        load: dict.fromkeys(PARTS, own + turn * activity.turns + cold * activity.chills)
+        load: dict.fromkeys(PARTS, own + turn * activity.iterations + cold * activity.coldness)
         for load, activity in PACES.items()
     }
-    return Observed(operation(), cpu, STAGES)
+    return Observations(operation(), cpu, STAGES)
 
 
 def activities(*each):
@@ -189,9 +194,9 @@ def test_what_turns_cost_is_found_again(turn, cold):
     assert found.turn_ms["node"] == pytest.approx(turn, abs=0.06)
     assert found.cold_ms["node"] == pytest.approx(cold, abs=0.06)
     assert found.own_ms["sign secp256k1", "node"] == pytest.approx(10.0, rel=0.01)
-    assert found.misfit < 0.005
+    assert found.rms_error < 0.005
     for load, cpu in one.cpu_ms.items():
-        said = found.said_ms["sign secp256k1", load]
+        said = found.predicted_ms["sign secp256k1", load]
         assert said == pytest.approx(sum(cpu.values()), rel=0.01)
 
 
@@ -212,7 +217,7 @@ def test_what_the_meters_do_not_see_is_shared_out():
     # The event loop takes in what a thread works on, and takes it up again.
     kinds = [stage.kind for stage in made["answer to request 1 client → gateway"]]
     assert kinds == ["loop", "free thread"]
-    assert uncontended_activity(one)["gateway"].turns == 2
+    assert uncontended_activity(one)["gateway"].iterations == 2
     loop, disk, thread, after = made["request 1 client → gateway"]
     assert (disk.mean_ms, thread.mean_ms) == pytest.approx((9.0, 4.0))
     assert loop.mean_ms == pytest.approx(after.mean_ms)
@@ -250,8 +255,8 @@ def test_the_meters_account_for_what_a_real_service_uses(tmp_path):
     for measured in (one, some):
         found = reading.samples(requests, addresses, [measured.window_s])
         parts = handling_parts(record_operation(name))
-        assert found.of.keys() == parts.keys() - {RESPONSE}
-        assert {message: found.handled_at[message] for message in found.of} == {
+        assert found.by_message.keys() == parts.keys() - {RESPONSE}
+        assert {message: found.handled_at[message] for message in found.by_message} == {
             message: part for message, part in parts.items() if message != RESPONSE
         }
         for part, spent in measured.cpu_ms.items():

@@ -113,10 +113,10 @@ class Case:
 
     def run_recorded(self) -> tuple[NDArray[np.float64], UsageTotals]:
         rows: list[Any] = []
-        drive = KernelDriver(
+        driver = KernelDriver(
             self.layout(), self.arrivals(), lambda r: rows.append(r.copy()), self.events
         )
-        return self._run(drive, rows)
+        return self._run(driver, rows)
 
     def real(self, **options: Any) -> tuple[NDArray[np.float64], UsageTotals]:
         rows: list[Any] = []
@@ -131,16 +131,20 @@ class Case:
         ) as service:
             return self._run(service, rows)
 
-    def _run(self, drive: KernelDriver, rows: list[Any]) -> tuple[NDArray[np.float64], UsageTotals]:
+    def _run(
+        self, driver: KernelDriver, rows: list[Any]
+    ) -> tuple[NDArray[np.float64], UsageTotals]:
         if not self._per_s:
-            drive.start_users(np.arange(self.users), 40.0, np.ones(len(self.operations)), self.seed)
-        drive.run(self.until_ms / 2)
-        drive.run(self.until_ms)
-        drive.flush()
-        return np.concatenate(rows), drive.usage_totals()
+            driver.start_users(
+                np.arange(self.users), 40.0, np.ones(len(self.operations)), self.seed
+            )
+        driver.run(self.until_ms / 2)
+        driver.run(self.until_ms)
+        driver.flush()
+        return np.concatenate(rows), driver.usage_totals()
 
 
-def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]:
+def check_same_rows(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]:
     """Every call ends at the same time with the same outcome, and so do machines.
 
     Returns:
@@ -168,7 +172,7 @@ def check_same(case: Case, *, close_ms: float = CLOSE_MS) -> NDArray[np.float64]
     ],
 )
 def test_a_quiet_service(network: Network) -> None:
-    rows = check_same(Case(replace(TWO_NODES, network=network), users=1_000))
+    rows = check_same_rows(Case(replace(TWO_NODES, network=network), users=1_000))
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
     took = rows[:, kernel.ENDED] - rows[:, kernel.BEGAN]
     parts = rows[:, kernel.NETWORK : kernel.FIRST_ROLE].sum(1) + rows[:, kernel.FIRST_ROLE :].sum(1)
@@ -182,24 +186,24 @@ def test_a_busy_service_on_one_machine() -> None:
     )
     _, busy = case.run_recorded()
     assert 0.5 < busy.used[0] / (2 * 2000) < 0.8
-    check_same(case)
+    check_same_rows(case)
 
 
 def test_retries_that_meet_their_own_keys() -> None:
     client = Client(timeout_s=0.045, attempts=3, pause_s=0.02, factor=2.0, jitter=0.5)
-    rows = check_same(Case(client=client, users=4, per_s=25.0, factor=2.5))
+    rows = check_same_rows(Case(client=client, users=4, per_s=25.0, factor=2.5))
     assert {kernel.DONE, kernel.REFUSED, kernel.TIMED_OUT} <= set(rows[:, kernel.OUTCOME])
 
 
 def test_users_who_think() -> None:
-    rows = check_same(Case(per_s=0.0, users=4, seconds=0.6))
+    rows = check_same_rows(Case(per_s=0.0, users=4, seconds=0.6))
     assert len(rows) > 15
 
 
 def test_events() -> None:
     far = replace(TWO_NODES, network=FAR)
     events = (ProcessPause(0.3, "gateway", 0.2), Slowdown(0.8, "institution", 3.0, 0.5))
-    check_same(Case(far, events=events, users=1_000))
+    check_same_rows(Case(far, events=events, users=1_000))
 
 
 @pytest.mark.soak
@@ -211,7 +215,9 @@ def test_events() -> None:
     ],
 )
 def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int]) -> None:
-    rows = check_same(Case(deployment, events=(RollingRestart(0.3, "node", 0.3),), users=1_000))
+    rows = check_same_rows(
+        Case(deployment, events=(RollingRestart(0.3, "node", 0.3),), users=1_000)
+    )
     assert set(rows[:, kernel.OUTCOME]) == outcomes
 
 
@@ -219,7 +225,7 @@ def test_nodes_that_are_started_anew(deployment: Deployment, outcomes: set[int])
 def test_other_operations() -> None:
     """Each with keys of its own: nobody asks with what was replaced meanwhile."""
     names = (SIGN, "generate ed25519", "recover ed25519", "validate password", "validate share")
-    rows = check_same(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
+    rows = check_same_rows(Case(operations=names, users=10_000, per_s=10.0), close_ms=BYTES_MS)
     assert set(rows[:, kernel.OPERATION_OF]) == set(range(len(names)))
     assert (rows[:, kernel.OUTCOME] == kernel.DONE).all()
 

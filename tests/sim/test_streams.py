@@ -62,7 +62,7 @@ def test_latencies_of_a_capacity_run_are_drawn_afresh_however_they_are_asked_for
     for used in (BLOCK, 2 * BLOCK - 1, 2 * BLOCK):
         counts = np.zeros(table.shape[:2], np.int64)
         counts[0, 0] = used
-        latencies.renew(table, counts)
+        latencies.replace_used(table, counts)
         assert counts[0, 0] < BLOCK
         found.append(table[0, 0, BLOCK:].copy())
     everything = np.concatenate(found)

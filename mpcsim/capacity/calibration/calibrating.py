@@ -25,7 +25,7 @@ from typing import Final, Self
 import numpy as np
 
 from mpcsim.capacity.calibration import reading
-from mpcsim.capacity.calibration.fitting import Fit, Observed, fit, stages
+from mpcsim.capacity.calibration.fitting import Fit, Observations, fit, stages
 from mpcsim.capacity.calibration.measuring import (
     KERNEL,
     Measurement,
@@ -33,8 +33,8 @@ from mpcsim.capacity.calibration.measuring import (
     meter_environment,
     run_measured_service,
 )
+from mpcsim.capacity.calibration.prediction import Load, handling_parts
 from mpcsim.capacity.calibration.reading import Samples
-from mpcsim.capacity.calibration.twin import Load, handling_parts
 from mpcsim.capacity.model.costs import Costs
 from mpcsim.capacity.model.operations import RESPONSE
 from mpcsim.capacity.model.speed import Speed
@@ -100,7 +100,7 @@ def calibrate(
     with Calibration(operations, report) as calibration:
         began = time.monotonic()
         while True:
-            calibration.round(lambda: (time.monotonic() - began) / (60 * minutes))
+            calibration.measure_round(lambda: (time.monotonic() - began) / (60 * minutes))
             rounds = calibration.rounds
             passed = time.monotonic() - began
             if rounds >= 2 and passed * (rounds + 1) / rounds > 60 * minutes:
@@ -126,7 +126,7 @@ class Calibration:
             raise UsageError("calibrate: no operations")
         self.rounds = 0
         self._found = {name: _OperationMeasurements() for name in names}
-        self._tell = report
+        self._report = report
         self._opened: ExitStack
         self._running: ExitStack
         self._services: _Services
@@ -138,16 +138,16 @@ class Calibration:
         Raises:
             UsageError: they do not start.
         """
-        self._tell("recording the operations", 0.0)
+        self._report("recording the operations", 0.0)
         for name in self._found:
             record_operation(name)
         with ExitStack() as opened:
             folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-            self._tell("this machine's primitives", 0.0)
+            self._report("this machine's primitives", 0.0)
             self._machine = Speed.measured(str(folder))
             running = opened.enter_context(ExitStack())
             self._services = _Services(running, folder)
-            self._services.begin(self._found, self._tell)
+            self._services.measure_once(self._found, self._report)
             self._running, self._opened = running, opened.pop_all()
         return self
 
@@ -159,15 +159,15 @@ class Calibration:
         """Service without meters."""
         return self._services.plain
 
-    def round(self, done: Callable[[], float] = lambda: 0.0) -> None:
+    def measure_round(self, done: Callable[[], float] = lambda: 0.0) -> None:
         """Measure everything once more.
 
         Args:
             done: returns the share of all rounds that is over.
         """
         for name, of in self._found.items():
-            for what, measure in _measurements(self._services, name, of, self.rounds):
-                self._tell(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
+            for what, measure in _round_measurements(self._services, name, of, self.rounds):
+                self._report(f"round {self.rounds + 1}: {name}, {what}", min(done(), 0.99))
                 measure()
         self.rounds += 1
 
@@ -175,7 +175,7 @@ class Calibration:
         """Stop the services, whose meters then write, and return the costs of all rounds; at least
         one."""
         self._running.close()
-        return _costs(self._found, self._services, self._machine)
+        return _fit_costs(self._found, self._services, self._machine)
 
 
 class _Services:
@@ -194,12 +194,14 @@ class _Services:
         self.rest: Mapping[str, float] = {}
         """CPU time of the idle parts: milliseconds a second."""
 
-    def begin(self, found: Mapping[str, _OperationMeasurements], report: ProgressReport) -> None:
+    def measure_once(
+        self, found: Mapping[str, _OperationMeasurements], report: ProgressReport
+    ) -> None:
         """Make the measurements that are made once."""
         for name, of in found.items():
             report(f"{name}: how much of it is curve arithmetic", 0.0)
             of.curves.append(self.curves.closed(name, 1, FEW))
-        report("nobody calls", 0.0)
+        report("idle service", 0.0)
         before = self.plain.served.cpu_ms()
         time.sleep(REST_S)
         after = self.plain.served.cpu_ms()
@@ -215,7 +217,7 @@ class _Services:
         return reading.samples(requests, service.served.addresses, windows)
 
 
-def _measurements(
+def _round_measurements(
     services: _Services, name: str, of: _OperationMeasurements, nth: int
 ) -> Iterable[tuple[str, Callable[[], None]]]:
     """Yield the measurements of an operation in a round."""
@@ -246,25 +248,25 @@ def _measurements(
     yield f"{SATURATED}, with meters", partial(closed, *with_meters, SATURATED, IN_FLIGHT)
 
 
-# ---------------------------------------------------------------------- what follows
+# ---------------------------------------------------------------------- costs
 
 
-def _costs(
+def _fit_costs(
     found: Mapping[str, _OperationMeasurements], services: _Services, machine: Speed
 ) -> Costs:
     every = [m for of in found.values() for loads in of.plain.values() for m in loads]
     speed_us = median(each.speed_us for each in every)
-    kernel_ms = _kernel(found)
+    kernel_ms = _unaccounted_ms(found)
     cpu = {
-        name: _add_kernel_time(name, _cpu(of, speed_us, services.rest), kernel_ms)
+        name: _add_kernel_time(name, _cpu_per_call(of, speed_us, services.rest), kernel_ms)
         for name, of in found.items()
     }
-    observed = [_observed(name, of, services, cpu[name], speed_us) for name, of in found.items()]
+    observed = [_observe(name, of, services, cpu[name], speed_us) for name, of in found.items()]
     best = fit(observed, os.cpu_count() or 1)
     return Costs(
         {each.operation.name: stages(each, best) for each in observed},
         best.turn_ms,
-        _memory(found),
+        _memory_by_part(found),
         replace(machine, interpreter_us=round(speed_us, 2)),
         {each.operation.name: each.operation.digest for each in observed},
         best.cold_ms,
@@ -275,7 +277,7 @@ def _costs(
     )
 
 
-def _cpu(
+def _cpu_per_call(
     of: _OperationMeasurements, speed_us: float, rest: Mapping[str, float]
 ) -> dict[str, dict[str, float]]:
     """Return CPU time for each call, by load and part: medians of all rounds, less what idle
@@ -299,17 +301,17 @@ def _label_loads(
     """Return CPU times by loads with their throughput, and the model's prediction where it was
     fitted."""
     rates = {label: median(each.per_s for each in measured) for label, measured in of.plain.items()}
-    loads = _loads(name, of)
+    loads = _fitted_loads(name, of)
     return {
         f"{label}, {rates[label]:.3g} a second": {
             **parts,
-            **({TWIN: best.said_ms[name, loads[label]]} if label in loads else {}),
+            **({TWIN: best.predicted_ms[name, loads[label]]} if label in loads else {}),
         }
         for label, parts in cpu.items()
     }
 
 
-def _loads(name: str, of: _OperationMeasurements) -> dict[str, Load]:
+def _fitted_loads(name: str, of: _OperationMeasurements) -> dict[str, Load]:
     """Return the loads to which costs are fitted."""
     if OPERATIONS[name].verb not in _QUICK:
         return {ALONE: Load(1)}
@@ -317,7 +319,7 @@ def _loads(name: str, of: _OperationMeasurements) -> dict[str, Load]:
     return {**rates, **{label: Load(most) for label, most in AT_A_TIME.items()}}
 
 
-def _kernel(found: Mapping[str, _OperationMeasurements]) -> float:
+def _unaccounted_ms(found: Mapping[str, _OperationMeasurements]) -> float:
     """Return the CPU time of a message that Linux accounts to no process.
 
     It is the least of the measurements of the saturated service, where other programs have the
@@ -331,13 +333,13 @@ def _kernel(found: Mapping[str, _OperationMeasurements]) -> float:
     return max(0.0, min(every, default=0.0))
 
 
-def _observed(
+def _observe(
     name: str,
     of: _OperationMeasurements,
     services: _Services,
     cpu: Mapping[str, Mapping[str, float]],
     speed_us: float,
-) -> Observed:
+) -> Observations:
     operation = record_operation(name)
     pooled = _pool_samples(
         [
@@ -347,19 +349,19 @@ def _observed(
     )
     curves = services.samples("curves", services.curves, of.curves)
     parts = handling_parts(operation)
-    missing = [each for each in parts if each != RESPONSE and each not in pooled.of]
+    missing = [each for each in parts if each != RESPONSE and each not in pooled.by_message]
     if missing:
         raise UsageError(f"{name}: the meters have nothing about {', '.join(missing)}")
     metered_stages = {
         message: pooled.stages(message, curves) for message in parts if message != RESPONSE
     }
-    turns = OPERATIONS[name].verb in _QUICK
-    loads = _loads(name, of)
+    is_quick = OPERATIONS[name].verb in _QUICK
+    loads = _fitted_loads(name, of)
     spent = {load: cpu[label] for label, load in loads.items()}
-    slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if turns else 0.0
-    medians = {loads[LIGHT]: slow} if turns else {}
-    per_s = _per_s(of, speed_us) if turns else {}
-    return Observed(operation, spent, metered_stages, turns, medians, per_s)
+    slow = median([each.percentile(50) for each in of.plain[LIGHT]]) if is_quick else 0.0
+    medians = {loads[LIGHT]: slow} if is_quick else {}
+    per_s = _per_s(of, speed_us) if is_quick else {}
+    return Observations(operation, spent, metered_stages, is_quick, medians, per_s)
 
 
 def _per_s(of: _OperationMeasurements, speed_us: float) -> dict[Load, float]:
@@ -372,10 +374,10 @@ def _per_s(of: _OperationMeasurements, speed_us: float) -> dict[Load, float]:
 
 def _pool_samples(each: Sequence[Samples]) -> Samples:
     """Return all samples together; those of each load are scaled to the same mean."""
-    names = dict.fromkeys(name for samples in each for name in samples.of)
+    names = dict.fromkeys(name for samples in each for name in samples.by_message)
     found = {}
     for name in names:
-        tables = [samples.of[name] for samples in each if name in samples.of]
+        tables = [samples.by_message[name] for samples in each if name in samples.by_message]
         mean = np.mean([table.mean(axis=0) for table in tables], axis=0)
         factors = [
             np.divide(mean, table.mean(axis=0), out=np.ones_like(mean), where=mean > 0)
@@ -385,10 +387,11 @@ def _pool_samples(each: Sequence[Samples]) -> Samples:
             [table * factor for table, factor in zip(tables, factors, strict=True)]
         )
     handled_at = {name: part for samples in each for name, part in samples.handled_at.items()}
-    turns = {
-        name: [taken for samples in each for taken in samples.turns.get(name, ())] for name in names
+    iterations = {
+        name: [taken for samples in each for taken in samples.iterations.get(name, ())]
+        for name in names
     }
-    return Samples(found, handled_at, turns)
+    return Samples(found, handled_at, iterations)
 
 
 def _add_kernel_time(
@@ -403,13 +406,13 @@ def _add_kernel_time(
     }
 
 
-def _memory(found: Mapping[str, _OperationMeasurements]) -> dict[str, tuple[float, float]]:
+def _memory_by_part(found: Mapping[str, _OperationMeasurements]) -> dict[str, tuple[float, float]]:
     """Return the memory of each part: at rest, and for each call in flight."""
     every = [m for of in found.values() for loads in of.plain.values() for m in loads]
     full = [m for of in found.values() for m in of.plain.get(SATURATED, [])]
     memory = {}
     for part in every[0].idle_mb:
         rest = min(each.idle_mb[part] for each in every)
-        grows = [(each.most_mb[part] - each.idle_mb[part]) / IN_FLIGHT for each in full]
+        grows = [(each.peak_mb[part] - each.idle_mb[part]) / IN_FLIGHT for each in full]
         memory[part] = (rest, max([0.0, *grows]))
     return memory

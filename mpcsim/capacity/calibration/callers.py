@@ -29,16 +29,16 @@ class Key:
     record: dict[str, str] = field(repr=False)
     presignatures: list[str] = field(default_factory=list, repr=False)
 
-    def stored(self) -> dict[str, Any]:
+    def request_fields(self) -> dict[str, Any]:
         """Return the fields of the key in every request."""
         fields = {name: self.record[name] for name in ("key_id", "encrypted_share", "secret_store")}
         return {**fields, "curve": self.curve}
 
-    def signing(self, n: int) -> dict[str, Any]:
+    def signing_request(self, n: int) -> dict[str, Any]:
         """Return the body of the n-th signing request; with a presignature if one is left."""
         message = hashlib.sha256(f"payment {n}".encode()).hexdigest()
         with_one = {"presignatures": [self.presignatures.pop()]} if self.presignatures else {}
-        return {**self.stored(), "message": message, **with_one}
+        return {**self.request_fields(), "message": message, **with_one}
 
 
 def build_request(operation: str, key: Key, n: int) -> tuple[str, dict[str, Any]]:
@@ -57,13 +57,13 @@ def build_request(operation: str, key: Key, n: int) -> tuple[str, dict[str, Any]
         case "sign" | "presigned":
             if (verb == "presigned") != bool(key.presignatures):
                 raise UsageError(f"{operation}: {len(key.presignatures)} presignatures at hand")
-            return path, {**key.signing(n), **asks.chosen}
+            return path, {**key.signing_request(n), **asks.signer_field}
         case "presign":
-            return path, {**key.stored(), "count": PRESIGNATURES}
+            return path, {**key.request_fields(), "count": PRESIGNATURES}
         case "generate":
             return path, {"curve": key.curve, "password": PASSWORD}
         case "recover":
-            return path, {**key.stored(), "password": PASSWORD}
+            return path, {**key.request_fields(), "password": PASSWORD}
         case "validate/password":
             return path, {"password": PASSWORD, "secret_store": key.record["secret_store"]}
     fields = {name: key.record[name] for name in ("encrypted_share", "secret_store")}

@@ -1,13 +1,13 @@
 """Fit of service demands and event-loop costs to measurements.
 
-A call's CPU time at a part is ``own + turn_ms * turns + cold_ms * chills``. ``turns`` is the number
-of event-loop iterations for a call: at a low load one for each job, and fewer the more jobs wait
-when an iteration begins. ``chills`` is the number of iterations after a pause, each weighted by its
-length. Both come from the model at each load (``twin.predict``); as they depend on the unknowns,
-both are solved for in turn, a few times. ``own`` is of the operation and the part, ``turn_ms`` and
-``cold_ms`` of the part alone: non-negative least squares, relative to the measurements
-(``solve_costs``). The time constant of cooling, common to all parts, is the best of a grid. The
-scheduler's probabilities come next (``scheduling``), then costs are solved for once more.
+A call's CPU time at a part is ``own + turn_ms * iterations + cold_ms * coldness``. ``iterations``
+is the number of event-loop iterations for a call: at a low load one for each job, and fewer the
+more jobs wait when an iteration begins. ``coldness`` is the number of iterations after a pause,
+each weighted by its length. Both come from the model at each load (``prediction.predict``); as they
+depend on the unknowns, both are solved for in turn, a few times. ``own`` is of the operation and
+the part, ``turn_ms`` and ``cold_ms`` of the part alone: non-negative least squares, relative to the
+measurements (``solve_costs``). The time constant of cooling, common to all parts, is the best of a
+grid. The scheduler's probabilities come next (``scheduling``), then costs are solved for once more.
 
 The meters' time in the handling of each message is less than ``own``: the rest, which event loops
 spend outside of tasks, is divided equally among the messages that a part handles and the returns of
@@ -25,9 +25,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mpcsim.capacity.calibration import twin
+from mpcsim.capacity.calibration import prediction
+from mpcsim.capacity.calibration.prediction import Load, LoopActivity, handling_parts
 from mpcsim.capacity.calibration.scheduling import scheduling
-from mpcsim.capacity.calibration.twin import Load, LoopActivity, handling_parts
 from mpcsim.capacity.model.costs import LATER, POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
@@ -51,7 +51,7 @@ rest, and costs of cold ones. It decides what the loads leave open."""
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observations:
     """Measurements of an operation."""
 
     operation: Operation
@@ -59,7 +59,7 @@ class Observed:
     """CPU time for each call, by load and part, callers included."""
     stages: Mapping[str, tuple[Stage, ...]]
     """Stages of each message, by the meters."""
-    turns: bool = True
+    fits_iterations: bool = True
     """Whether iteration costs are fitted to it."""
     median_ms: Mapping[Load, float] = field(default_factory=dict)
     """Median latencies at low rates."""
@@ -80,9 +80,9 @@ class Fit:
     hop_ms: float = 0.0
     """Latency between two processes of the machine."""
     scheduling: Scheduling = field(default_factory=Scheduling)
-    said_ms: Mapping[tuple[str, Load], float] = field(default_factory=dict)
+    predicted_ms: Mapping[tuple[str, Load], float] = field(default_factory=dict)
     """Predicted CPU time of a call, all parts together, by operation and load."""
-    misfit: float = 0.0
+    rms_error: float = 0.0
     """Relative error of a call's CPU time: root mean square over all loads."""
 
 
@@ -90,7 +90,11 @@ LoopActivities = Mapping[tuple[str, Load], Mapping[str, LoopActivity]]
 
 
 def fit(
-    observed: Sequence[Observed], cores: int, *, calls: int = twin.CALLS, passes: int = PASSES
+    observed: Sequence[Observations],
+    cores: int,
+    *,
+    calls: int = prediction.CALLS,
+    passes: int = PASSES,
 ) -> Fit:
     """Return the best fit to the measurements.
 
@@ -100,11 +104,11 @@ def fit(
     """
     tried = []
     for cooling_ms in COOLING_MS:
-        found = _guess(observed, cooling_ms)
+        found = _initial_fit(observed, cooling_ms)
         for _ in range(passes):
             found = solve_costs(observed, _activities(observed, found, cores, calls), cooling_ms)
         tried.append(found)
-    found = _scheduled(observed, min(tried, key=lambda each: each.misfit), cores, calls)
+    found = _with_scheduling(observed, min(tried, key=lambda each: each.rms_error), cores, calls)
     activities = _activities(observed, found, cores, calls)
     found = replace(
         solve_costs(observed, activities, found.cooling_ms), scheduling=found.scheduling
@@ -112,7 +116,7 @@ def fit(
     return replace(found, hop_ms=_hop_ms(observed, found, cores, calls))
 
 
-def _scheduled(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> Fit:
+def _with_scheduling(observed: Sequence[Observations], found: Fit, cores: int, calls: int) -> Fit:
     """Return the fit with the scheduler's probabilities, from the operation with most messages."""
     best = max(observed, key=lambda each: len(handling_parts(each.operation)) if each.per_s else 0)
     if not best.per_s:
@@ -121,7 +125,7 @@ def _scheduled(observed: Sequence[Observed], found: Fit, cores: int, calls: int)
     return replace(found, scheduling=scheduling(best.operation, costs, best.per_s, cores, calls))
 
 
-def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> float:
+def _hop_ms(observed: Sequence[Observations], found: Fit, cores: int, calls: int) -> float:
     """Return what the model's median latencies lack at low rates, for each message on the critical
     path: the time until a process that a message is for has woken up."""
     missing = []
@@ -131,7 +135,7 @@ def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) ->
             here, further = (
                 float(
                     np.median(
-                        twin.predict(
+                        prediction.predict(
                             each.operation, costs, load, cores, hop_ms=ms, calls=calls
                         ).latencies_ms
                     )
@@ -144,20 +148,22 @@ def _hop_ms(observed: Sequence[Observed], found: Fit, cores: int, calls: int) ->
     return min(MOST_HOP_MS, max(0.0, found_ms))
 
 
-def _activities(observed: Sequence[Observed], found: Fit, cores: int, calls: int) -> LoopActivities:
+def _activities(
+    observed: Sequence[Observations], found: Fit, cores: int, calls: int
+) -> LoopActivities:
     costs = _costs(observed, found)
     return {
-        (each.operation.name, load): twin.predict(
+        (each.operation.name, load): prediction.predict(
             each.operation, costs, load, cores, calls=calls
         ).activities
-        if each.turns
+        if each.fits_iterations
         else uncontended_activity(each)
         for each in observed
         for load in each.cpu_ms
     }
 
 
-def _costs(observed: Sequence[Observed], found: Fit) -> Costs:
+def _costs(observed: Sequence[Observations], found: Fit) -> Costs:
     made = {each.operation.name: stages(each, found) for each in observed}
     return Costs(
         made,
@@ -171,17 +177,19 @@ def _costs(observed: Sequence[Observed], found: Fit) -> Costs:
     )
 
 
-def solve_costs(observed: Sequence[Observed], activities: LoopActivities, cooling_ms: float) -> Fit:
+def solve_costs(
+    observed: Sequence[Observations], activities: LoopActivities, cooling_ms: float
+) -> Fit:
     """Return the fit for given activities of the event loops."""
     own: dict[tuple[str, str], float] = {}
     turn: dict[str, float] = {}
     cold: dict[str, float] = {}
     parts = dict.fromkeys(p for each in observed for cpu in each.cpu_ms.values() for p in cpu)
-    fitted = [each for each in observed if each.turns]
+    fitted = [each for each in observed if each.fits_iterations]
     for part in parts:
         turn[part] = cold[part] = 0.0
         if fitted:
-            turn[part], cold[part] = _turns(part, fitted, activities)
+            turn[part], cold[part] = _fit_iterations(part, fitted, activities)
         for each in observed:
             left = [
                 cpu[part]
@@ -190,36 +198,36 @@ def solve_costs(observed: Sequence[Observed], activities: LoopActivities, coolin
             ]
             weights = [1 / cpu[part] ** 2 for cpu in each.cpu_ms.values()]
             own[each.operation.name, part] = max(0.0, float(np.average(left, weights=weights)))
-    off = []
-    said: dict[tuple[str, Load], float] = {}
+    errors = []
+    predicted: dict[tuple[str, Load], float] = {}
     for each in observed:
         name = each.operation.name
         for load, cpu in each.cpu_ms.items():
-            said[name, load] = sum(
+            predicted[name, load] = sum(
                 own[name, part] + _iteration_cost(activities[name, load][part], turn, cold, part)
                 for part in cpu
             )
-            off.append(said[name, load] / sum(cpu.values()) - 1)
-    misfit = float(np.sqrt(np.mean(np.square(off))))
-    return Fit(own, turn, cold, cooling_ms, said_ms=said, misfit=misfit)
+            errors.append(predicted[name, load] / sum(cpu.values()) - 1)
+    rms_error = float(np.sqrt(np.mean(np.square(errors))))
+    return Fit(own, turn, cold, cooling_ms, predicted_ms=predicted, rms_error=rms_error)
 
 
 def _iteration_cost(
     activity: LoopActivity, turn: Mapping[str, float], cold: Mapping[str, float], part: str
 ) -> float:
     """Return the cost of a part's iterations for a call."""
-    return turn[part] * activity.turns + cold[part] * activity.chills
+    return turn[part] * activity.iterations + cold[part] * activity.coldness
 
 
-def _turns(
-    part: str, fitted: Sequence[Observed], activities: LoopActivities
+def _fit_iterations(
+    part: str, fitted: Sequence[Observations], activities: LoopActivities
 ) -> tuple[float, float]:
     """Return the cost of a part's iterations, and of cold ones."""
     rows, wanted = [], []
     for n, each in enumerate(fitted):
         for load, cpu in each.cpu_ms.items():
             activity = activities[each.operation.name, load][part]
-            row = [0.0] * len(fitted) + [activity.turns, activity.chills]
+            row = [0.0] * len(fitted) + [activity.iterations, activity.coldness]
             row[n] = 1.0
             rows.append([value / cpu[part] for value in row])
             wanted.append(1.0)
@@ -245,13 +253,13 @@ def _least_squares(
             kept = [k for k in range(count) if k not in dropped]
             found = np.zeros(count)
             found[kept] = np.linalg.lstsq(rows[:, kept], wanted, rcond=None)[0]
-            off = float(np.square(rows @ found - wanted).sum())
-            if off < least and (found[free:] >= 0).all():
-                best, least = found, off
+            squared_error = float(np.square(rows @ found - wanted).sum())
+            if squared_error < least and (found[free:] >= 0).all():
+                best, least = found, squared_error
     return best
 
 
-def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
+def stages(observed: Observations, found: Fit) -> dict[str, tuple[Stage, ...]]:
     """Return the stages of each message, so that each part's CPU time is its ``own``."""
     operation = observed.operation
     parts = handling_parts(operation)
@@ -270,7 +278,7 @@ def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
         if stage.kind not in _LOOP:
             return stage
         if more < 0 < in_loop[part]:
-            # What the meters found is more only by what turns cost, which is in all of it.
+            # The meters' times exceed `own` only by the cost of iterations, which all contain.
             return stage.increased_by(more * stage.mean_ms / in_loop[part])
         return stage.increased_by(more / comes[part]) if first else stage
 
@@ -283,7 +291,7 @@ def stages(observed: Observed, found: Fit) -> dict[str, tuple[Stage, ...]]:
 def _mark_loop_entries(metered: tuple[Stage, ...]) -> list[tuple[Stage, bool]]:
     """Return all stages, and whether a job comes to the event loop with each: from outside or a
     thread."""
-    stages = _in_loop(metered)
+    stages = _with_loop_stage(metered)
     before = [None, *(stage.kind for stage in stages)]
     return [
         (stage, stage.kind == "loop" and kind != "loop")
@@ -291,25 +299,25 @@ def _mark_loop_entries(metered: tuple[Stage, ...]) -> list[tuple[Stage, bool]]:
     ]
 
 
-def _in_loop(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+def _with_loop_stage(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
     """Return stages with one in the event loop at least, which receives the message."""
-    return stages if any(stage.kind == "loop" for stage in stages) else (_nothing(), *stages)
+    return stages if any(stage.kind == "loop" for stage in stages) else (_empty_stage(), *stages)
 
 
-def _nothing() -> Stage:
+def _empty_stage() -> Stage:
     return Stage("loop", (0.0,) * POINTS)
 
 
-def uncontended_activity(observed: Observed) -> dict[str, LoopActivity]:
+def uncontended_activity(observed: Observations) -> dict[str, LoopActivity]:
     """Return the iterations of the event loops if every job is handled by itself."""
     found: dict[str, float] = {}
     for message, part in handling_parts(observed.operation).items():
-        each = _in_loop(observed.stages.get(message, ()))
+        each = _with_loop_stage(observed.stages.get(message, ()))
         found[part] = found.get(part, 0.0) + sum(stage.kind in _LOOP for stage in each)
-    return {part: LoopActivity(turns, 0.0) for part, turns in found.items()}
+    return {part: LoopActivity(count, 0.0) for part, count in found.items()}
 
 
-def _guess(observed: Sequence[Observed], cooling_ms: float) -> Fit:
+def _initial_fit(observed: Sequence[Observations], cooling_ms: float) -> Fit:
     own: dict[tuple[str, str], float] = {}
     turn: dict[str, float] = {}
     for each in observed:
@@ -317,6 +325,6 @@ def _guess(observed: Sequence[Observed], cooling_ms: float) -> Fit:
         for part, activity in uncontended_activity(each).items():
             least = min(one[part] for one in cpu)
             own[each.operation.name, part] = least
-            ms = GUESS * least / activity.turns
+            ms = GUESS * least / activity.iterations
             turn[part] = min(ms, turn.get(part, ms))
     return Fit(own, turn, dict(turn), cooling_ms)

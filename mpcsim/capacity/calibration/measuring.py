@@ -63,7 +63,7 @@ class Measurement:
     process)."""
     idle_mb: Mapping[str, float]
     """Memory of the parts before."""
-    most_mb: Mapping[str, float]
+    peak_mb: Mapping[str, float]
     """Largest memory of the parts meanwhile."""
     speed_us: float
     """Time of a piece of Python just before and after."""
@@ -96,7 +96,7 @@ def run_measured_service(environment: Mapping[str, str] = {}) -> Iterator[Servic
         UsageError: it does not start.
     """
     loop = lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())  # noqa: E731
-    # Of all selectors, this one alone keeps times to less than a millisecond.
+    # Only this selector has timeouts finer than a millisecond.
     with run_service(environment) as service, asyncio.Runner(loop_factory=loop) as runner:
         made = Service(service, runner)
         yield made
@@ -130,7 +130,7 @@ class Service:
         Raises:
             UsageError: unknown operation, or preparing calls fail.
         """
-        keys = self._prepared(operation, in_flight, calls)
+        keys = self._prepare_keys(operation, in_flight, calls)
         return self._run(self._closed(operation, keys, in_flight, calls))
 
     def open(
@@ -144,7 +144,7 @@ class Service:
         Raises:
             UsageError: as ``closed``.
         """
-        ready = self._prepared(operation, min(keys, calls), calls)
+        ready = self._prepare_keys(operation, min(keys, calls), calls)
         gaps = generator(seed, "load").exponential(1 / per_s, round(calls * (1 + WARM_UP)))
         return self._run(self._open(operation, ready, per_s, np.cumsum(gaps)))
 
@@ -162,7 +162,7 @@ class Service:
                 keys.append(key)
                 watch.note(due, ok)
 
-        return await watch.see([caller() for _ in range(in_flight)])
+        return await watch.run_load([caller() for _ in range(in_flight)])
 
     async def _open(
         self, operation: str, keys: deque[Key], per_s: float, due: NDArray[np.float64]
@@ -174,21 +174,21 @@ class Service:
         began = time.monotonic()
         free = asyncio.Semaphore(len(keys))
 
-        async def one(at: float) -> None:
+        async def call(at: float) -> None:
             async with free:
                 key = keys.popleft()
                 ok = await self._call(operation, key)
                 keys.append(key)
             watch.note(at, ok)
 
-        async def all_of_them() -> None:
+        async def arrivals() -> None:
             async with asyncio.TaskGroup() as group:
                 for each in due:
                     if (left := began + each - time.monotonic()) > 0:
                         await asyncio.sleep(left)
-                    group.create_task(one(began + each))
+                    group.create_task(call(began + each))
 
-        return await watch.see([all_of_them()])
+        return await watch.run_load([arrivals()])
 
     async def _call(self, operation: str, key: Key) -> bool:
         self._numbers += 1
@@ -198,15 +198,15 @@ class Service:
             store_response(operation, key, answer)
         return status == 200 and answer.get("result") is not False
 
-    # ------------------------------------------------------------------ before
+    # ------------------------------------------------------------------ preparation
 
-    def _prepared(self, operation: str, keys: int, calls: int) -> deque[Key]:
+    def _prepare_keys(self, operation: str, keys: int, calls: int) -> deque[Key]:
         """Return keys with which an operation can be asked for."""
         if operation not in OPERATIONS:
             raise UsageError(f"unknown operation {operation!r}")
         verb, curve, _ = OPERATIONS[operation]
         if verb == "generate":
-            # Each for a user who has none.
+            # Each key needs a user without one.
             count = 2 * keys + round(calls * (1 + WARM_UP))
             return deque(Key(self._token(), curve, {}) for _ in range(count))
         curve = curve or "secp256k1"
@@ -218,7 +218,7 @@ class Service:
         for key in have:
             key.presignatures.clear()
         if verb == "presigned":
-            # Whoever is answered sooner uses more.
+            # Keys that are answered sooner use more.
             each = 2 * round(calls * (1 + WARM_UP)) // keys + 16
             for key in have[:keys]:
                 while len(key.presignatures) < each:
@@ -238,7 +238,7 @@ class Service:
             try:
                 return await work
             finally:
-                # The node closes what is idle for long, and until the next time nobody notices.
+                # The node closes idle connections, which only the next request would notice.
                 self.callers.close()
 
         return self._runner.run(alone())
@@ -270,16 +270,16 @@ class _MeasurementWindow:
                 self._latencies.append((now - due) * 1000)
             else:
                 self._errors += 1
-        # Looking at all processes takes a while: it is left out of what is measured.
+        # Reading the clocks of all processes takes a while, which is not measured.
         if self._count == self._warm:
-            nobodys = busy_ms() - all_processes_ms()
-            self._began = _Clocks.now(self._served, nobodys)
+            unaccounted_ms = busy_ms() - all_processes_ms()
+            self._began = _Clocks.now(self._served, unaccounted_ms)
         elif self._count == self._warm + self._calls:
             ended = _Clocks.now(self._served)
-            self._ended = replace(ended, nobodys_ms=busy_ms() - all_processes_ms())
+            self._ended = replace(ended, unaccounted_ms=busy_ms() - all_processes_ms())
             self.over = True
 
-    async def see(self, work: list[Coroutine[Any, Any, None]]) -> Measurement:
+    async def run_load(self, work: list[Coroutine[Any, Any, None]]) -> Measurement:
         """Run the load."""
         before_us = interpreter_us()
         looking = asyncio.create_task(self._watch_memory())
@@ -297,7 +297,7 @@ class _MeasurementWindow:
             np.array(self._latencies),
             self._errors,
             ended.at_s - began.at_s,
-            cpu | {KERNEL: (ended.nobodys_ms - began.nobodys_ms) / calls},
+            cpu | {KERNEL: (ended.unaccounted_ms - began.unaccounted_ms) / calls},
             self._idle,
             self._most,
             (before_us + after_us) / 2,
@@ -315,10 +315,10 @@ class _MeasurementWindow:
 class _Clocks:
     at_s: float
     cpu_ms: Mapping[str, float]
-    nobodys_ms: float
+    unaccounted_ms: float
     """Busy time of the cores that is accounted to no process."""
 
     @classmethod
-    def now(cls, run_service: ServiceProcesses, nobodys_ms: float = 0.0) -> _Clocks:
+    def now(cls, run_service: ServiceProcesses, unaccounted_ms: float = 0.0) -> _Clocks:
         cpu = run_service.cpu_ms() | {CALLER: time.process_time() * 1000}
-        return cls(time.monotonic(), cpu, nobodys_ms)
+        return cls(time.monotonic(), cpu, unaccounted_ms)

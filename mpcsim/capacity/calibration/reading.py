@@ -44,7 +44,7 @@ class Request(NamedTuple):
     began_s: float
     parts: list[tuple[str, NDArray[np.float64]]]
     """Parts of its handling: their cause, and milliseconds by ``COLUMNS``."""
-    turns: list[NDArray[np.float64]]
+    iterations: list[NDArray[np.float64]]
     """Milliseconds of the event-loop iterations of each part."""
 
 
@@ -52,11 +52,11 @@ class Request(NamedTuple):
 class Samples:
     """Samples of the handling of messages: a row for each time (ms), by ``COLUMNS``."""
 
-    of: Mapping[str, NDArray[np.float64]]
+    by_message: Mapping[str, NDArray[np.float64]]
     """Samples by message."""
     handled_at: Mapping[str, str]
-    """RequestPart that handled a message."""
-    turns: Mapping[str, Sequence[NDArray[np.float64]]] = field(default_factory=dict)
+    """Part that handled a message."""
+    iterations: Mapping[str, Sequence[NDArray[np.float64]]] = field(default_factory=dict)
     """Event-loop iterations of which the column ``loop`` of each row consists."""
 
     def stages(self, message: str, curves: Samples) -> tuple[Stage, ...]:
@@ -71,23 +71,25 @@ class Samples:
             samples = self._column(message, column)
             if not samples.size or samples.mean() < SELDOM_MS:
                 continue
-            share = self._share(message, curve, curves)
-            each = self._turns(message, samples) if column == "loop" else (samples,)
+            share = self._curve_share(message, curve, curves)
+            each = self._iterations(message, samples) if column == "loop" else (samples,)
             found += [Stage.from_samples(kind, ms, share) for ms in each]
         return tuple(found)
 
-    def _turns(self, message: str, samples: NDArray[np.float64]) -> Iterable[NDArray[np.float64]]:
+    def _iterations(
+        self, message: str, samples: NDArray[np.float64]
+    ) -> Iterable[NDArray[np.float64]]:
         """Return samples of each event-loop iteration: of handlings with the most frequent number
         of them, scaled to the mean of all."""
-        every = self.turns.get(message, ())
+        every = self.iterations.get(message, ())
         if not every:
             return (samples,)
         usual, _ = Counter(map(len, every)).most_common(1)[0]
-        some = np.array([turns for turns in every if len(turns) == usual])
+        some = np.array([iterations for iterations in every if len(iterations) == usual])
         spent = some.sum()
         return some.T * (samples.mean() * len(some) / spent) if spent else (samples,)
 
-    def _share(self, message: str, curve: str, curves: Samples) -> float:
+    def _curve_share(self, message: str, curve: str, curves: Samples) -> float:
         if not curve:
             return 0.0
         kind = curve.partition("_")[0]
@@ -97,7 +99,7 @@ class Samples:
         return min(1.0, float(times.mean()) / spent) if times.size and spent else 0.0
 
     def _column(self, message: str, name: str) -> NDArray[np.float64]:
-        rows = self.of.get(message, np.zeros((0, len(COLUMNS))))
+        rows = self.by_message.get(message, np.zeros((0, len(COLUMNS))))
         return rows[:, COLUMNS.index(name)]
 
 
@@ -130,14 +132,14 @@ def samples(
         if any(began <= request.began_s < ended for began, ended in within)
     }
     found: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
-    turns: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
+    iterations: defaultdict[str, list[NDArray[np.float64]]] = defaultdict(list)
     handled_at: dict[str, str] = {}
 
     def add(
         message: str, part: str, spent: NDArray[np.float64], taken: NDArray[np.float64]
     ) -> None:
         found[message].append(spent)
-        turns[message].append(taken)
+        iterations[message].append(taken)
         handled_at[message] = part
 
     for part, each in requests.items():
@@ -151,7 +153,7 @@ def samples(
             requests_so_far[request.call] += 1
             nth = requests_so_far[request.call]
             (_, spent), *answers = request.parts
-            taken, *later = request.turns
+            taken, *later = request.iterations
             add(f"request {nth} {asking} → {part}" if asking else REQUEST, part, spent, taken)
             for (what, spent), taken in zip(answers, later, strict=True):
                 peer = next((p for p, a in address_of.items() if what.startswith(f"{a}/")), None)
@@ -160,4 +162,4 @@ def samples(
                 answers_so_far[request.call, peer] += 1
                 nth = answers_so_far[request.call, peer]
                 add(f"answer to request {nth} {own} → {peer}", part, spent, taken)
-    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at, turns)
+    return Samples({name: np.array(rows) for name, rows in found.items()}, handled_at, iterations)

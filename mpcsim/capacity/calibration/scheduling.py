@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from mpcsim.capacity.calibration import twin
-from mpcsim.capacity.calibration.twin import Load
+from mpcsim.capacity.calibration import prediction
+from mpcsim.capacity.calibration.prediction import Load
 from mpcsim.capacity.model.costs import Costs, Scheduling
 from mpcsim.capacity.model.operations import Operation
 
-BEGIN: Final = Scheduling(0.6, 0.8, 0.5)
-TRIED: Final[Mapping[str, Sequence[float]]] = {
+INITIAL: Final = Scheduling(0.6, 0.8, 0.5)
+GRID: Final[Mapping[str, Sequence[float]]] = {
     "together": (0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0),
     "ahead": (0.0, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     "takes": (0.0, 0.5, 1.0),
@@ -39,7 +39,7 @@ def scheduling(
     """
     known: dict[Scheduling, float] = {}
 
-    def off(tried: Scheduling) -> float:
+    def squared_error(tried: Scheduling) -> float:
         """Return the sum of squared relative errors."""
         if tried not in known:
             with_it = replace(costs, scheduling=tried)
@@ -49,12 +49,12 @@ def scheduling(
             )
         return known[tried]
 
-    best = BEGIN
+    best = INITIAL
     for _ in range(SWEEPS):
-        for name, values in TRIED.items():
-            best = min((replace(best, **{name: value}) for value in values), key=off)
+        for name, values in GRID.items():
+            best = min((replace(best, **{name: value}) for value in values), key=squared_error)
     return best
 
 
 def _per_s(operation: Operation, costs: Costs, load: Load, cores: int, calls: int) -> float:
-    return twin.predict(operation, costs, load, cores, hop_ms=costs.hop_ms, calls=calls).per_s
+    return prediction.predict(operation, costs, load, cores, hop_ms=costs.hop_ms, calls=calls).per_s

@@ -13,12 +13,12 @@ from mpcsim.sim.rich_display import Table, document
 LIMITS: Final = Table(
     ("calls wait for", "of", "at a time"),
     (
-        ("event loop", "a process", "1 turn of a message"),
+        ("event loop", "a process", "1 job"),
         ("threads", "a process", "cores + 4 messages; the node 2 x (cores + 1)"),
         ("cores", "a machine", "1 process each"),
         ("disk", "a machine", "writes of databases"),
         ("connections", "a link", f"{MAX_CONNECTIONS} requests"),
-        ("turn of a key", "an MPC node", "1 call; others are refused"),
+        ("lock of a key", "an MPC node", "1 call; others are refused"),
     ),
 )
 """Queues of the model, and their limits."""
@@ -67,7 +67,7 @@ def notes(model: Model) -> Iterator[str]:
     """Yield which parts share cores, and what the model leaves out."""
     for machine in model.machines:
         if len(machine.replicas) > 1:
-            on_it = ", ".join(_called(model, *each) for each in machine.replicas)
+            on_it = ", ".join(_replica_name(model, *each) for each in machine.replicas)
             yield f"on one machine, {machine.name} ({machine.cores} cores): {on_it}"
     yield LEFT_OUT
     if model.extrapolated:
@@ -89,5 +89,5 @@ def _tables(model: Model) -> tuple[Table, ...]:
     return parts(model), links(model), LIMITS
 
 
-def _called(model: Model, part: str, replica: int) -> str:
+def _replica_name(model: Model, part: str, replica: int) -> str:
     return part if model.parts[part].replicas == 1 else f"{part} {replica}"

@@ -88,13 +88,13 @@ def load_curve(
         UsageError: bad input.
     """
     work = workload or Workload()
-    asked = demand_of(deployment, work, costs)
+    demands = demand_of(deployment, work, costs)
     if rates_per_s is None:
-        rates_per_s = [part * asked.most_per_s for part in LOADS]
+        rates_per_s = [part * demands.most_per_s for part in LOADS]
     point = partial(
         capacity_point, deployment=deployment, workload=work, minutes=minutes, costs=costs
     )
     table = sweep(
         {"per_s": list(rates_per_s)}, point, seed=seed, executor=executor, progress=progress
     )
-    return LoadCurve(table, asked.most_per_s, asked.bottleneck)
+    return LoadCurve(table, demands.most_per_s, demands.bottleneck)

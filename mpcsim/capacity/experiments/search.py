@@ -125,9 +125,9 @@ def _why_insufficient(
     costs: Costs | str | Path | None,
 ) -> tuple[str, Run | None]:
     """Return why a deployment does not suffice (empty: it does), and the run that shows it."""
-    asked = demand_of(deployment, workload, costs)
-    if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > asked.most_per_s:
-        return f"{asked.bottleneck}: {asked.at_most}", None
+    demands = demand_of(deployment, workload, costs)
+    if isinstance(workload.arrivals, Steady) and workload.arrivals.per_s > demands.most_per_s:
+        return f"{demands.bottleneck}: {demands.at_most}", None
     for look in range(LOOKS):
         run = deployment.run(workload, minutes=minutes * 2**look, seed=seed, costs=costs)
         if run.overload:

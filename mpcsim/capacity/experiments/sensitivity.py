@@ -72,7 +72,7 @@ def sensitivity(
     first = deployment.run(workload, minutes=minutes, seed=seed, costs=costs)
     usual = first.percentile(percent).ms
     rows = []
-    inputs = _inputs(deployment, workload)
+    inputs = _scaled_inputs(deployment, workload)
     for nth, (name, changed) in enumerate(inputs.items()):
         progress((1 + 2 * nth) / (1 + 2 * len(inputs)))
         less, more = (values(*changed(1 + sign * change)) for sign in (-1, 1))
@@ -90,11 +90,11 @@ def sensitivity(
 _Changed = Callable[[float], tuple[Deployment, Workload]]
 
 
-def _inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed]:
+def _scaled_inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed]:
     """Return functions that scale an input, by its name."""
     arrivals = workload.arrivals
 
-    def come(factor: float) -> tuple[Deployment, Workload]:
+    def scale_arrivals(factor: float) -> tuple[Deployment, Workload]:
         more: Arrivals = arrivals
         if isinstance(arrivals, Steady):
             more = Steady(arrivals.per_s * factor)
@@ -102,21 +102,22 @@ def _inputs(deployment: Deployment, workload: Workload) -> Mapping[str, _Changed
             more = replace(arrivals, count=max(1, round(arrivals.count * factor)))
         return deployment, replace(workload, arrivals=more)
 
-    def speed(name: str, factor: float) -> tuple[Deployment, Workload]:
+    def scale_speed(name: str, factor: float) -> tuple[Deployment, Workload]:
         part = deployment.parts[name]
         return with_parts(deployment, {f"{name}_speed": part.speed * factor}), workload
 
-    def slower(link: Link, factor: float) -> tuple[Deployment, Workload]:
+    def scale_latency(link: Link, factor: float) -> tuple[Deployment, Workload]:
         return replace(
             deployment, network=_with_slower_link(deployment.network, link, factor)
         ), workload
 
     found: dict[str, _Changed] = {}
     if isinstance(arrivals, Steady | Users):
-        found["calls that come" if isinstance(arrivals, Steady) else "users"] = come
-    found |= {f"speed of {name}": partial(speed, name) for name in deployment.parts}
+        found["calls that come" if isinstance(arrivals, Steady) else "users"] = scale_arrivals
+    found |= {f"speed of {name}": partial(scale_speed, name) for name in deployment.parts}
     return found | {
-        f"latency {link.a} to {link.b}": partial(slower, link) for link in deployment.network.links
+        f"latency {link.a} to {link.b}": partial(scale_latency, link)
+        for link in deployment.network.links
     }
 
 

@@ -2,9 +2,9 @@
 
 A limit admits ``at_once`` calls; ``capacity`` more wait in order, the others are refused
 (``enter_limit``). A call leaves its limits when one of its messages says so, or when it is over.
-A message may need locks of its call's key before the call goes on (``acquire_locks``): of those who
-wait, the first whose locks are free gets them; after ``lock_timeout_ms``, or behind ``lock_queue``
-others, a job is refused. Admitted jobs continue by an event at the same time.
+A message may need locks of its call's key before the call continues (``acquire_locks``): of the
+jobs that wait, the first whose locks are free gets them; after ``lock_timeout_ms``, or behind
+``lock_queue`` others, a job is refused. Admitted jobs continue by an event at the same time.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def account_queue(queue: Record, now: float) -> None:
 
 @compiled
 def enter_limit(w: CallRecords, s: ServiceRecords, j: int, number: int, now: float) -> int:
-    """Let a job enter a limit.
+    """Admit a job to a limit, queue it, or refuse it.
 
     Returns:
         1: it is inside; 0: it waits; NONE: the queue is full.
@@ -70,7 +70,7 @@ def enter_limit(w: CallRecords, s: ServiceRecords, j: int, number: int, now: flo
 
 @compiled
 def leave_limit(w: CallRecords, s: ServiceRecords, c: int, number: int, now: float) -> None:
-    """Let a call leave a limit, if it is inside; the first in the queue enters."""
+    """Take a call out of a limit, if it is inside, and admit the first in the queue."""
     call = w.calls[c]
     if not call.limits >> number & 1:
         return
@@ -94,7 +94,7 @@ def leave_limit(w: CallRecords, s: ServiceRecords, c: int, number: int, now: flo
 
 @compiled
 def leave_all_limits(w: CallRecords, s: ServiceRecords, c: int, now: float) -> None:
-    """Let a call that is over leave its limits."""
+    """Take a call that is over out of all its limits."""
     number = 0
     while w.calls[c].limits:
         leave_limit(w, s, c, number, now)

@@ -61,7 +61,7 @@ def _note_placement(
 
 @compiled
 def hand_to_network(w: CallRecords, number: int) -> None:
-    """Put a transfer in the chain that ``place_transfers`` takes after the present event."""
+    """Append a transfer to the chain that ``place_transfers`` takes after the present event."""
     state = w.state[0]
     w.deliveries[number].following = NONE
     if state.last_handed == NONE:
@@ -137,7 +137,7 @@ def _pop_transfer(w: CallRecords, queue: Record) -> int:
 
 @compiled
 def free_transfer(w: CallRecords, number: int) -> None:
-    """Put the record of a transfer back on the free list."""
+    """Return the record of a transfer to the free list."""
     state = w.state[0]
     w.deliveries[number].following = state.free_transfer
     state.free_transfer = number

@@ -12,7 +12,8 @@ idle balancing      a core that becomes idle steals a waiting runner with probab
                     ``sched_migration_cost_ns``) (``_stealable_runner``)
 interpreter lock    runners of a process that need it are one schedulable entity and share its
                     core equally (``_is_same_entity``, ``charge_elapsed_time``)
-disk                processor sharing without a limit: every runner at full speed
+disk                infinite server: every runner at full speed (its measured times contain the
+                    queueing of those that write together)
 ==================  ============================================================================
 
 The probabilities are fitted to measured throughput (``mpcsim.capacity.calibration.scheduling``).
@@ -86,7 +87,7 @@ def _schedule_next_event(resource: Record, processes: Record, runners: Record) -
 
 @compiled
 def _append_runner(resource: Record, runners: Record, k: int) -> None:
-    """Put a runner at the end of the chain."""
+    """Append a runner to the chain."""
     runners[k].previous = resource.last
     runners[k].following = NONE
     if resource.last == NONE:
@@ -98,7 +99,7 @@ def _append_runner(resource: Record, runners: Record, k: int) -> None:
 
 @compiled
 def _prepend_runner(resource: Record, runners: Record, k: int) -> None:
-    """Put a runner at the beginning of the chain."""
+    """Insert a runner at the beginning of the chain."""
     runners[k].previous = NONE
     runners[k].following = resource.first
     if resource.first == NONE:
@@ -110,7 +111,7 @@ def _prepend_runner(resource: Record, runners: Record, k: int) -> None:
 
 @compiled
 def _remove_runner(resource: Record, runners: Record, k: int) -> None:
-    """Take a runner out of the chain."""
+    """Remove a runner from the chain."""
     runner = runners[k]
     if runner.previous == NONE:
         resource.first = runner.following
@@ -155,7 +156,7 @@ def _has_lower_vruntime(processes: Record, p: int, other: int, now: float) -> bo
 def _set_running(
     resource: Record, runners: Record, k: int, core: int, running: int, now: float
 ) -> None:
-    """Let the schedulable entity of runner ``k`` run on a core, or wait for it."""
+    """Start (``running`` 1) or stop the schedulable entity of runner ``k`` on a core."""
     other = resource.first
     while other != NONE:
         if _is_same_entity(runners, k, other):
@@ -169,7 +170,7 @@ def _set_running(
 
 @compiled
 def _move_to_back(resource: Record, runners: Record, k: int) -> None:
-    """Put all runners of a schedulable entity at the end of the chain."""
+    """Move all runners of a schedulable entity to the end of the chain."""
     last = resource.last
     other = resource.first
     while other != NONE:
@@ -246,7 +247,7 @@ def enqueue_runner(
     v: float,
     now: float,
 ) -> None:
-    """Let runner ``k`` enter a resource with ``remaining_ms`` of service.
+    """Add runner ``k``, with ``remaining_ms`` of service, to a resource.
 
     Args:
         waker: as for ``_select_core``.
@@ -302,7 +303,7 @@ def resume_running(resource: Record, processes: Record, runners: Record, now: fl
 def dequeue_runner(
     resource: Record, processes: Record, runners: Record, k: int, u: float, now: float
 ) -> None:
-    """Let runner ``k`` leave a resource: it is done, or stopped.
+    """Remove runner ``k`` from a resource: it is done, or stopped.
 
     Args:
         u: uniform draw for whether its core steals a waiting runner.

@@ -277,7 +277,7 @@ def admit_job(w: CallRecords, s: ServiceRecords, j: int, now: float) -> None:
 
 @compiled
 def free_job(w: CallRecords, s: ServiceRecords, j: int) -> None:
-    """Put the record of a job back on the free list."""
+    """Return the record of a job to the free list."""
     state = w.state[0]
     job = s.jobs[j]
     job.call = job.number = NONE

@@ -132,7 +132,7 @@ def next_recovery(w: CallRecords, o: int, now: float) -> bool:
 
 @compiled
 def _schedule_order(w: CallRecords, o: int, due: float) -> None:
-    """Give an order its number, and schedule its first attempt."""
+    """Number an order, and schedule its first attempt."""
     state = w.state[0]
     order = w.orders[o]
     order.number = state.orders_so_far

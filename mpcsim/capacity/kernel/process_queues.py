@@ -111,7 +111,7 @@ def _start_stage(
 def _enter_resource(
     s: ServiceRecords, k: int, at: int, waker: int, key: np.uint64, stage: int, now: float
 ) -> None:
-    """Let runner ``k`` enter a resource, for a stage of a job with this key."""
+    """Add runner ``k`` to a resource, for a stage of a job with this key."""
     s.runners[k].resource = at
     u = draws.uniform(draws.hash64(key, WAKE_UP + stage))
     v = draws.uniform(draws.hash64(key, PREEMPTION + stage))
@@ -120,7 +120,7 @@ def _enter_resource(
 
 @compiled
 def _leave_resource(s: ServiceRecords, k: int, key: np.uint64, stage: int, now: float) -> None:
-    """Let runner ``k`` leave its resource, after a stage of a job with this key."""
+    """Remove runner ``k`` from its resource, after a stage of a job with this key."""
     resource = s.resources[s.runners[k].resource]
     s.runners[k].resource = NONE
     u = draws.uniform(draws.hash64(key, STEALING + stage))
@@ -133,7 +133,7 @@ def _start_loop_job(
     p: int,
     now: float,
 ) -> None:
-    """Let an idle event loop start its next job, if one waits."""
+    """Start the next job of the event loop, if it is idle and one waits."""
     process = s.processes[p]
     if s.runners[process.loop].job != NONE or process.head == NONE or _is_stopped(process):
         return
@@ -162,7 +162,7 @@ def _start_thread_job(
     p: int,
     now: float,
 ) -> None:
-    """Let a free thread of the pool start the next job, if one waits."""
+    """Start the next job of the thread pool, if a thread is free and one waits."""
     process = s.processes[p]
     if (
         process.thread_head == NONE
@@ -286,7 +286,7 @@ def pause_process(s: ServiceRecords, p: int, now: float) -> None:
 
 @compiled
 def _suspend_runner(s: ServiceRecords, k: int, now: float) -> None:
-    """Take a runner off its resource, if it is at one; its remaining service is kept."""
+    """Remove a runner from its resource, if it is at one; its remaining service is kept."""
     if s.runners[k].resource != NONE:
         job = s.jobs[s.runners[k].job]
         _leave_resource(s, k, job.key, job.stage, now)
@@ -294,7 +294,7 @@ def _suspend_runner(s: ServiceRecords, k: int, now: float) -> None:
 
 @compiled
 def resume_process(s: ServiceRecords, p: int, now: float) -> None:
-    """Let the runners of a paused process continue where they were."""
+    """Continue the work of a paused process where it stopped."""
     process = s.processes[p]
     account_queues(process, s.runners, now)
     process.paused -= 1

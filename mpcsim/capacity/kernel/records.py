@@ -28,7 +28,7 @@ ROLES: Final = 5
 
 # ---------------------------------------------------------------------- machines and processes
 
-# Kinds of stages of a job: which resource it occupies, and who waits meanwhile.
+# Kinds of stages of a job: the resource that it occupies, and what blocks meanwhile.
 LOOP: Final = 0
 """A core, in the process's event loop."""
 LOOP_DISK: Final = 1
@@ -138,7 +138,7 @@ JOB: Final = np.dtype(
         ("last_stage", np.int64),
         ("deferred", np.int64),  # 1: work after the answer has been sent; nothing waits for it
         ("runner", np.int64),  # that executes it, or NONE
-        ("waker_core", np.int64),  # core of whoever handed it on; NONE: on another machine
+        ("waker_core", np.int64),  # core of the runner that handed it on; NONE: on another machine
         ("worked_ms", np.float64),  # service time of its stages so far
         ("following", np.int64),
     ],
@@ -149,7 +149,7 @@ JOB: Final = np.dtype(
 # What a job waits for that no process executes.
 NOT_WAITING: Final = -1
 WAKE_SCHEDULED: Final = -2
-"""Nothing more: an event at this moment lets it continue."""
+"""No resource: an event at this moment lets the job continue."""
 KEY_LOCK: Final = -3
 """A lock of its call's key."""
 
@@ -208,7 +208,7 @@ STEP: Final = np.dtype(
         ("first_need", np.int64),
         ("first_send", np.int64),
         ("last_send", np.int64),
-        ("ends", np.int64),  # outcome of the call; NONE: it goes on
+        ("ends", np.int64),  # outcome of the call; NONE: it continues
     ],
     align=True,
 )
@@ -234,7 +234,7 @@ ROLE: Final = np.dtype(
         ("workers", np.int64),
         ("next_replica", np.int64),  # round robin
         ("direction", np.int64),  # of a failure's news towards the caller; NONE: no delay
-        ("next_role", np.int64),  # whom the news reaches then
+        ("next_role", np.int64),  # role that the news reaches then
     ],
     align=True,
 )
@@ -242,7 +242,7 @@ ROLE: Final = np.dtype(
 DIRECTION: Final = np.dtype(
     [("lossy", np.int64), ("slowdown", np.float64), ("used", np.int64, (2,))], align=True
 )
-"""One direction of a link: a factor of its latencies, and how many of those drawn are used up."""
+"""Direction of a link: a factor of its latencies, and how many of those drawn are used up."""
 
 DELIVERY: Final = np.dtype(
     [("call", np.int64), ("message", np.int64), ("following", np.int64)], align=True
@@ -290,7 +290,7 @@ ORDER: Final = np.dtype(
     ],
     align=True,
 )
-"""One thing that a caller wants, in one or more attempts (calls)."""
+"""Transaction of a caller, in one or more attempts (calls)."""
 
 CALL: Final = np.dtype(
     [
@@ -311,7 +311,7 @@ CALL: Final = np.dtype(
     ],
     align=True,
 )
-"""One attempt of an order."""
+"""Attempt of an order."""
 
 EVENT: Final = np.dtype(
     [
@@ -396,19 +396,19 @@ CLIENT: Final = np.dtype(
 
 # Moments of a message of a call.
 SENT: Final = 0
-"""Its sender gave it to its link."""
+"""Moment at which its sender gives it to its link."""
 CONNECTED: Final = 1
-"""It got a connection."""
+"""Moment at which it gets a connection."""
 ARRIVED: Final = 2
-"""It was at the other end."""
+"""Moment at which it is at the other end."""
 ADMITTED: Final = 3
-"""It was past its limit: its handling could begin."""
+"""Moment at which its limit admits it: its handling can begin."""
 HANDLED: Final = 4
-"""Its handling was over."""
+"""Moment at which its handling is over."""
 COMPLETED: Final = 5
-"""It had its locks: what waited for it could go on."""
+"""Moment at which it has its locks: what waits for it can continue."""
 SERVICE_MS: Final = 6
-"""No moment but a duration: the service time of its handling, without any waiting."""
+"""Service time of its handling, without any waiting: a duration, not a moment."""
 MOMENTS: Final = 7
 
 # Columns of a row: an attempt that is over. After these columns come the milliseconds of waiting

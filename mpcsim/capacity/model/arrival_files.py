@@ -56,7 +56,7 @@ def read(path: str | Path, column: str = "") -> list[float]:
     first = table.rows[0].cells
     has_headings = bool(column) or not _is_time(first[0])
     headings = [Column(path, cell if has_headings else "", {}) for cell in first]
-    at = _place(headings, column, path)
+    at = _time_column(headings, column, path)
     body = table.rows[has_headings:]
     _check_counts(headings, at, body, path)
     try:
@@ -76,7 +76,7 @@ def read(path: str | Path, column: str = "") -> list[float]:
     return found
 
 
-def _place(headings: Sequence[Column], column: str, path: str | Path) -> int:
+def _time_column(headings: Sequence[Column], column: str, path: str | Path) -> int:
     """Return the index of the column with the times."""
     names = [each.name for each in headings]
     if column:

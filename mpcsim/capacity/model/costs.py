@@ -70,7 +70,7 @@ class Stage:
         Levels are added where the second moment, on which waiting times depend, differs most from
         that of the samples, so that rare long pauses are kept.
         """
-        ordered = np.sort(np.maximum(samples_ms, 0.0))  # clocks are read one after the other
+        ordered = np.sort(np.maximum(samples_ms, 0.0))  # differences of clocks may be negative
         levels = _choose_levels(ordered)
         points = np.quantile(ordered, levels)
         if (mean := _mean(points, levels)) > 0:
@@ -132,7 +132,7 @@ def _choose_levels(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
     return levels
 
 
-def loopback(hop_ms: float) -> Network:
+def loopback_network(hop_ms: float) -> Network:
     """Return the network of a single machine: a message takes ``hop_ms`` from process to
     process."""
     connection = Connection(initial_window=SEGMENTS)
@@ -188,7 +188,7 @@ class Costs:
     @property
     def network(self) -> Network:
         """Network of the machine that was measured."""
-        return loopback(self.hop_ms)
+        return loopback_network(self.hop_ms)
 
     def stages_of(self, operation: str, message: str) -> tuple[Stage, ...]:
         """Return the stages of the handling of a message.

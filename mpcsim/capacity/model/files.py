@@ -184,7 +184,7 @@ def check_number(value: Any, at: str) -> int | float:
     return value
 
 
-# ---------------------------------------------------------------------- writing
+# ---------------------------------------------------------------------- encoding
 
 
 def _encode_value(value: Any) -> Any:

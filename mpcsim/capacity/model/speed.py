@@ -74,7 +74,7 @@ def interpreter_us(rounds: int = 20) -> float:
 
 def curve_us() -> float:
     """Return the CPU time of a point multiplication."""
-    from coincurve import PublicKey  # here: who only loads costs needs neither library
+    from coincurve import PublicKey  # here: loading costs needs neither library
 
     point, scalar = PublicKey.from_secret(bytes([3]) * 32), bytes([7]) * 32
     count = 200

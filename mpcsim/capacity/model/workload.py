@@ -28,7 +28,7 @@ class CallType(NamedTuple):
     """MPC node that signs along."""
 
     @property
-    def chosen(self) -> dict[str, str]:
+    def signer_field(self) -> dict[str, str]:
         """Fields of the request that name the signer."""
         return {} if self.signer == "operator" else {"signer": self.signer}
 

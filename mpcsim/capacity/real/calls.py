@@ -33,7 +33,7 @@ from mpcsim.sim.replay.calls import message_name
 class Message(NamedTuple):
     """Message that is about to be sent."""
 
-    local: int
+    number: int
     """Index among the messages of its operation; messages that are in no recording come after
     these."""
     first_stage: int
@@ -47,15 +47,15 @@ class Message(NamedTuple):
 class RecordedOperation:
     """Operation as compiled for the kernel."""
 
-    def __init__(self, drive: KernelDriver, number: int, shape: CallGraph) -> None:
+    def __init__(self, driver: KernelDriver, number: int, shape: CallGraph) -> None:
         self.number = number
         self.name = shape.operation.name
-        self.first = int(drive.calls.operations[number]["first_message"])
-        self.first_step = int(drive.calls.operations[number]["first_step"])
+        self.first = int(driver.calls.operations[number]["first_message"])
+        self.first_step = int(driver.calls.operations[number]["first_step"])
         self.count = len(shape.messages)
         self.recorded = len(shape.operation.graph.messages) + 2
-        """Messages of a call that nobody refuses: those of the graph, the question, the answer."""
-        records = drive.calls.messages[self.first : self.first + self.count]
+        """Messages of a call without refusals: those of the graph, request and response."""
+        records = driver.calls.messages[self.first : self.first + self.count]
         places = {message.name: local for local, message in enumerate(shape.messages)}
         self._known = {
             name: Message(
@@ -77,7 +77,7 @@ class RecordedOperation:
 class Call:
     """Attempt in progress, as seen by its messages."""
 
-    drive: KernelDriver = field(repr=False)
+    driver: KernelDriver = field(repr=False)
     kind: RecordedOperation
     slot: int
     """Index of its record."""
@@ -93,7 +93,7 @@ class Call:
     @property
     def complete(self) -> bool:
         """Whether all messages of the recording have been handled."""
-        at = self.drive.calls.moments[self.slot, : self.kind.recorded, HANDLED]
+        at = self.driver.calls.moments[self.slot, : self.kind.recorded, HANDLED]
         return bool((at >= 0.0).all())
 
     def request(self, asking: Endpoint, asked: Endpoint) -> tuple[Message, Message]:
@@ -117,17 +117,17 @@ class Call:
         self.unknown += 1
         return Message(self.kind.count + self.unknown, NONE, NONE, NONE)
 
-    # ------------------------------------------------------------------ what is noted
+    # ------------------------------------------------------------------ moments
 
     def note_sent(self, message: Message, now: float) -> None:
         """Record that a message is given to its link. If the service has held it back since what it
         waited for was handled, that was a wait for a key lock."""
-        if self.over or message.local >= self.kind.count:
+        if self.over or message.number >= self.kind.count:
             return
-        w = self.drive.calls
+        w = self.driver.calls
         at = w.moments[self.slot]
-        at[message.local, SENT] = at[message.local, CONNECTED] = now
-        if (k := w.messages[self.kind.first + message.local]["sent_by"]) == NONE:
+        at[message.number, SENT] = at[message.number, CONNECTED] = now
+        if (k := w.messages[self.kind.first + message.number]["sent_by"]) == NONE:
             return
         first, count = w.steps[k]["first_need"], w.steps[k]["needs"]
         needs = w.lists[first : first + count] - self.kind.first
@@ -138,20 +138,20 @@ class Call:
 
     def note_arrived(self, message: Message, now: float) -> None:
         """Record that a message has arrived."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.moments[self.slot, message.local, [ARRIVED, ADMITTED]] = now
+        if not self.over and message.number < self.kind.count:
+            self.driver.calls.moments[self.slot, message.number, [ARRIVED, ADMITTED]] = now
 
     def note_handled(self, message: Message, worked: float, now: float) -> None:
         """Record that a message has been handled, and its service time."""
-        if not self.over and message.local < self.kind.count:
-            self.drive.calls.moments[self.slot, message.local, [HANDLED, COMPLETED]] = now
-            self.drive.calls.moments[self.slot, message.local, SERVICE_MS] = worked
+        if not self.over and message.number < self.kind.count:
+            self.driver.calls.moments[self.slot, message.number, [HANDLED, COMPLETED]] = now
+            self.driver.calls.moments[self.slot, message.number, SERVICE_MS] = worked
 
 
 _CALL: Final[ContextVar[Call | None]] = ContextVar("_CALL", default=None)
 
 
-def current() -> Call | None:
+def current_call() -> Call | None:
     """Return the call on whose behalf this task acts; None: none, which takes no time."""
     return _CALL.get()
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.real.async_kernel import AsyncKernel
-from mpcsim.capacity.real.calls import Call, Message, current
+from mpcsim.capacity.real.calls import Call, Message, current_call
 from mpcsim.capacity.real.clock import Clock
 from mpcsim.capacity.simulation.call_graph import END_OF
 from mpcsim.capacity.simulation.driver import KernelDriver
@@ -41,13 +41,15 @@ class LoadedCarrier(DirectTransport):
     def __init__(
         self,
         layout: Layout,
-        drive: KernelDriver,
-        machines: AsyncKernel,
+        driver: KernelDriver,
+        kernel: AsyncKernel,
         clock: Clock,
         *,
         charged: bool,
     ) -> None:
-        """Args: charged: whether handling a message takes the time that has been drawn for it.
+        """
+        Args:
+            charged: whether handling a message takes the time that has been drawn for it.
 
         Raises:
             UsageError: the network streams.
@@ -61,8 +63,8 @@ class LoadedCarrier(DirectTransport):
         self.clock = clock
         self._links = layout.links
         self._model = layout.model
-        self._drive = drive
-        self._machines = machines
+        self._driver = driver
+        self._kernel = kernel
         self._charged = charged
         self._traffic: RealtimeTraffic | None = None
         self._waiting: dict[int, Callable[[bool], None]] = {}
@@ -71,7 +73,7 @@ class LoadedCarrier(DirectTransport):
 
     def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """Return the exchange for a request (see ``Carrier``)."""
-        call = current()
+        call = current_call()
         return (
             ImmediateExchange()
             if call is None or self._over
@@ -84,7 +86,7 @@ class LoadedCarrier(DirectTransport):
     def traffic(self) -> RealtimeTraffic:
         """Traffic on the network; it begins with the first message."""
         if self._traffic is None:
-            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as services have it
+            traffic = Traffic(self._model, MAX_CONNECTIONS)  # as in the service's HTTP clients
             self._traffic = RealtimeTraffic(traffic, self.clock.now_ms, self._on_arrival)
         return self._traffic
 
@@ -127,8 +129,8 @@ class LoadedCarrier(DirectTransport):
         self._waiting[sent] = on_arrival
 
     def _draws(self, call: Call, message: Message, direction: int) -> Draws:
-        kernel, w = self._machines.kernel, self._drive.calls
-        key = self.hash64(call.key, LATENCY + message.local)
+        kernel, w = self._kernel.stepping, self._driver.calls
+        key = self.hash64(call.key, LATENCY + message.number)
         return Draws(
             kernel.draw_latency(w, direction, 0),
             kernel.draw_latency(w, direction, 1),
@@ -137,13 +139,13 @@ class LoadedCarrier(DirectTransport):
 
     def hash64(self, key: np.uint64, number: int) -> np.uint64:
         """Return the key of a draw."""
-        return np.uint64(self._machines.kernel.hash64(key, number))
+        return np.uint64(self._kernel.stepping.hash64(key, number))
 
     def release(self, pair: int) -> None:
         """Release the connection of an exchange that is over."""
         if self._over:
             return
-        with suppress(RuntimeError):  # the event loop is over, too
+        with suppress(RuntimeError):  # the event loop has ended, too
             self.traffic.release(pair, self.clock.now_ms())
 
     def finish(self) -> None:
@@ -164,10 +166,10 @@ class LoadedCarrier(DirectTransport):
     def process(self, call: Call, role: int) -> int:
         """Return the process of a role for a call, assigned at its first message there; NONE: none
         is up."""
-        processes = self._drive.calls.calls[call.slot]["process"]
+        processes = self._driver.calls.calls[call.slot]["process"]
         if processes[role] == NONE and not call.over:
-            self._machines.step(self._machines.kernel.CHOOSE_PROCESS, call.slot, role)
-            processes = self._drive.calls.calls[call.slot]["process"]
+            self._kernel.step(self._kernel.stepping.CHOOSE_PROCESS, call.slot, role)
+            processes = self._driver.calls.calls[call.slot]["process"]
         return int(processes[role])
 
     async def handle_message(self, call: Call, message: Message, source: int, target: int) -> None:
@@ -181,10 +183,10 @@ class LoadedCarrier(DirectTransport):
         first, last, end = message.first_stage, message.last_stage, message.end_stage
         if self._charged and not self._over and not call.over and first != last:
             process = self.process(call, target)
-            key = self.hash64(call.key, TASK + message.local)
-            before = int(self._drive.calls.calls[call.slot]["process"][source])
-            worked = await self._machines.enqueue_job(process, key, first, last, before)
-            self._machines.enqueue_job(process, key, last, end, before)  # nobody waits for that
+            key = self.hash64(call.key, TASK + message.number)
+            before = int(self._driver.calls.calls[call.slot]["process"][source])
+            worked = await self._kernel.enqueue_job(process, key, first, last, before)
+            self._kernel.enqueue_job(process, key, last, end, before)  # deferred work
         call.note_handled(message, worked, self.clock.now_ms())
 
 

@@ -84,11 +84,14 @@ class LoadedService(KernelDriver):
         cost: Argon2Cost = CHEAP,
         **options: Any,
     ) -> None:
-        """Args: layout: of the deployment, and of operations with names of ``workload.OPERATIONS``.
-        arrivals: and others: as for ``KernelDriver``. seed: REPRODUCIBLE SECRETS follow from it.
-        compute: ``sampled`` from the costs, or ``live``: the time that it takes here and now, on
-        one core (``LocalService``'s ``cpu_factor``), never twice the same. settings: of the nodes;
-        ``options``: of the gateway, both as for ``LocalService``.
+        """
+        Args:
+            layout: of the deployment, and of operations with names of ``workload.OPERATIONS``.
+            arrivals: and others: as for ``KernelDriver``.
+            seed: REPRODUCIBLE SECRETS follow from it.
+            compute: ``sampled`` from the costs, or ``live``: the time that it takes here and now,
+                on one core (``LocalService``'s ``cpu_factor``), never twice the same.
+            settings: of the nodes; ``options``: of the gateway, both as for ``LocalService``.
 
         Raises:
             UsageError: the deployment has more gateways or MPC nodes than the real service can
@@ -104,9 +107,9 @@ class LoadedService(KernelDriver):
         self._first_node = layout.groups["node"].first
         self._clock = Clock()
         self._settings = settings or Settings(waas_api_url="http://gateway")
-        self._machines = AsyncKernel(self, self._clock, self._start_call)
+        self._kernel = AsyncKernel(self, self._clock, self._start_call)
         self._carrier = LoadedCarrier(
-            layout, self, self._machines, self._clock, charged=compute == "sampled"
+            layout, self, self._kernel, self._clock, charged=compute == "sampled"
         )
         self._local = LocalService(
             seed=seed,
@@ -136,7 +139,7 @@ class LoadedService(KernelDriver):
         Raises:
             WrongAnswer: a signature does not verify.
         """
-        self._local.run(self._until(until_ms))
+        self._local.run(self._advance_to(until_ms))
 
     def close(self) -> None:
         """Cancel what has not begun, let the rest end outside of virtual time, and close the
@@ -158,16 +161,16 @@ class LoadedService(KernelDriver):
     ) -> None:
         self.close()
 
-    # ------------------------------------------------------------------ time
+    # ------------------------------------------------------------------ virtual time
 
-    async def _until(self, until_ms: float) -> None:
+    async def _advance_to(self, until_ms: float) -> None:
         if self._failed is None:
             self._failed = asyncio.get_running_loop().create_future()
             if self._settings.vault_policy == "signer":
                 await self._renew()
-                self._start(self._renewed())
+                self._start(self._renew_repeatedly())
             self._clock.begin()
-        self._machines.start_timer()
+        self._kernel.apply_due_events()
         while True:
             next_ = int(self.state["next"])
             if next_ < len(self.calls.arrivals):
@@ -176,7 +179,7 @@ class LoadedService(KernelDriver):
                     break
                 await self._sleep(due)
                 self._clock.at(due)
-                self._machines.step(self._machines.kernel.START_ARRIVAL)
+                self._kernel.step(self._kernel.stepping.START_ARRIVAL)
             elif (
                 self.state["arrivals_known_to"] <= until_ms
                 and self.state["arrivals_known_to"] < math.inf
@@ -189,10 +192,7 @@ class LoadedService(KernelDriver):
         self.state["now"] = until_ms
 
     async def _sleep(self, until_ms: float) -> None:
-        """Wait until a time, or raise the error of a call that has failed meanwhile.
-
-        Raises: what has failed meanwhile.
-        """
+        """Wait until a time, or raise the error of a call that has failed meanwhile."""
         assert self._failed is not None
         wait_ms = until_ms - self._clock.now_ms()
         await asyncio.wait([self._failed], timeout=max(0.0, wait_ms) / 1000)
@@ -204,9 +204,9 @@ class LoadedService(KernelDriver):
         task = asyncio.get_running_loop().create_task(work, context=Context())
         self._tasks.add(task)
         self._idle.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._idle.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -218,14 +218,14 @@ class LoadedService(KernelDriver):
         self._closing = True
         for task in self._idle:
             task.cancel()
-        self._machines.finish()
+        self._kernel.finish()
         self._carrier.finish()
         with _untimed():
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._failed is not None and self._failed.done():
-            self._failed.exception()  # seen
+            self._failed.exception()  # mark as retrieved
 
-    async def _renewed(self) -> None:
+    async def _renew_repeatedly(self) -> None:
         while True:
             await asyncio.sleep(RENEWED_S)
             await self._renew()
@@ -259,18 +259,15 @@ class LoadedService(KernelDriver):
             outcome = await self._attempt(call, asking, node - self._first_node)
         if self._closing:
             return
-        slot, stepping = call.slot, self._machines.kernel
-        if not call.complete:  # where its time went cannot be told
+        slot, stepping = call.slot, self._kernel.stepping
+        if not call.complete:  # its latency cannot be broken down
             self.calls.moments[slot] = 0.0
-        self._machines.step(stepping.END_CALL, slot, outcome)
+        self._kernel.step(stepping.END_CALL, slot, outcome)
         call.over = True
-        self._machines.step(stepping.RELEASE_CALL, slot)
+        self._kernel.step(stepping.RELEASE_CALL, slot)
 
     async def _attempt(self, call: Call, asking: _PreparedRequest, node: int) -> int:
-        """
-        Returns:
-            Its outcome.
-        """
+        """Carry out an attempt, and return its outcome."""
         calls.begin(call)
         call.note_sent(call.message(REQUEST), self._clock.now_ms())
         await self._carrier.handle_message(call, call.message(REQUEST), CALLER, NODE)
@@ -286,9 +283,10 @@ class LoadedService(KernelDriver):
 
 
 def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
-    """
+    """Refuse a deployment that the real service cannot have.
+
     Raises:
-        UsageError: the real service cannot be like that.
+        UsageError: says what it cannot have.
     """
     for extrapolated in deployment.extrapolated:
         raise UsageError(
@@ -325,7 +323,7 @@ class _Order:
     attempt: int
 
 
-# ---------------------------------------------------------------------- those who call
+# ---------------------------------------------------------------------- callers
 
 
 @dataclass(frozen=True)
@@ -369,7 +367,7 @@ class _Users:
         asks = OPERATIONS[order.operation]
         verb, curve = asks.verb, asks.curve
         curve = curve or "secp256k1"
-        if verb == "generate":  # who has a key already cannot have another one
+        if verb == "generate":  # a user has one key
             new = f"new user {order.number}"
             return self._prepare_request(
                 new, verb, {"curve": curve, "password": PASSWORD}, lambda _: True
@@ -380,7 +378,7 @@ class _Users:
         if verb in ("sign", "presigned"):
             said = f"{seed} {order.number} {order.attempt}"
             message = hashlib.sha256(said.encode()).digest()
-            body = {**document, "message": message.hex(), **asks.chosen}
+            body = {**document, "message": message.hex(), **asks.signer_field}
             if verb == "presigned":
                 body["presignatures"] = [key.presignatures.pop()]
 
@@ -406,7 +404,7 @@ class _Users:
             return self._prepare_request(
                 user, verb, body, lambda answer: bool(answer["presignatures"])
             )
-        body = document | {"password": PASSWORD}  # validations; members beyond theirs are ignored
+        body = document | {"password": PASSWORD}  # validations ignore additional members
         return self._prepare_request(user, verb, body, lambda answer: bool(answer["result"]))
 
     async def _key(self, user: str, curve: str, *, presigned: bool) -> _Key:

@@ -54,10 +54,10 @@ class Saturation:
 
     def __str__(self) -> str:
         came = f"when {self.offered_per_s:.3g} calls a second came"
-        return f"{self.what}, from {clock(self.at_s)} on, {came}"
+        return f"{self.what}, from {format_clock(self.at_s)} on, {came}"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Return a time of a run as h:mm:ss."""
     whole = round(seconds)
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"
@@ -73,16 +73,16 @@ def overload(run: RunRecord) -> str:
     """
     offered = _offered_per_s(run.workload.arrivals)
     if isinstance(run.workload.arrivals, Steady):
-        least = NEAR * run.demand.most_per_s  # turns of event loops are not in it
+        least = NEAR * run.demand.most_per_s  # the demand is without event-loop iterations
     else:
         least = run.demand.most_per_s
     if run.demand.seconds and offered < least:
-        return ""  # whatever grows, it is not for the rate
+        return ""  # the rate is not the cause of growth
     under_way = run.gauges.in_flight[:, 0]
     n = len(under_way)
     later = np.arange(n // 2, n)
     if offered < run.demand.most_per_s:
-        for begin, end in disturbed_s(run):
+        for begin, end in disturbances_s(run):
             happens = (run.edges_s[later + 1] > begin) & (run.edges_s[later] < end)
             later = later[np.flatnonzero(happens)[-1] + 1 :] if happens.any() else later
     if n < 4 or len(later) < 2:
@@ -244,7 +244,7 @@ def _saturated(run: RunRecord) -> Iterator[Saturation]:
     for name, used in full.items():
         call_s = run.demand.seconds.get(name, 0.0)
         length_s = float(run.edges_s[settled.stop] - run.edges_s[settled.start])
-        # What comes is a compound Poisson process: an exponential time of work for each call.
+        # Work arrives as a compound Poisson process with exponential service demands.
         chance = math.sqrt(2 * FULL * call_s / length_s) * NormalDist().inv_cdf(1 - ERROR_RATE)
         if used[settled.start : settled.stop].mean() > FULL + chance:
             note(name, settled)
@@ -310,7 +310,7 @@ def recovered_s(run: RunRecord, over_s: float) -> float:
     if isinstance(run.workload.arrivals, Users):
         usual = run.gauges.in_flight[1, 0]
     else:
-        usual = np.median(run.gauges.in_flight[: max(1, _before(run))])
+        usual = np.median(run.gauges.in_flight[: max(1, _undisturbed_windows(run))])
     bad = run.gauges.in_flight[:, 0] > max(WELL * usual, usual + 3)
     bad &= run.edges_s[1:] > over_s
     if not bad.any():
@@ -321,13 +321,13 @@ def recovered_s(run: RunRecord, over_s: float) -> float:
     return float(run.edges_s[last + 1] - over_s)
 
 
-def _before(run: RunRecord) -> int:
+def _undisturbed_windows(run: RunRecord) -> int:
     """Return the number of windows before anything happens."""
-    first = min((begin for begin, _ in disturbed_s(run)), default=run.length_s / 10)
+    first = min((begin for begin, _ in disturbances_s(run)), default=run.length_s / 10)
     return int(np.searchsorted(run.edges_s, first, "right")) - 1
 
 
-def disturbed_s(run: RunRecord) -> list[tuple[float, float]]:
+def disturbances_s(run: RunRecord) -> list[tuple[float, float]]:
     """Return beginnings and ends of incidents and bursts."""
     found = [events.active_interval_s(event) for event in run.workload.events]
     if isinstance(arrivals := run.workload.arrivals, Bursts):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpcsim.capacity.kernel import records as kernel
-from mpcsim.capacity.results.parts import PARTS, latencies, parts_of
+from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
 from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
@@ -95,7 +95,10 @@ class Collector:
     """Collector of one run."""
 
     def __init__(self, edges_ms: Sequence[float], operations: Sequence[str]) -> None:
-        """Args: edges_ms: beginnings of the windows, and the end of the last."""
+        """
+        Args:
+            edges_ms: beginnings of the windows, and the end of the last.
+        """
         self.edges_ms = np.array(edges_ms)
         self.operations = tuple(operations)
         self.windows: list[Counts] = []
@@ -111,35 +114,35 @@ class Collector:
         """Take rows of the present window."""
         self._open.append(rows.copy())
 
-    def close_window(self, drive: KernelDriver) -> None:
+    def close_window(self, driver: KernelDriver) -> None:
         """End the present window; all of its rows have been taken."""
         rows = np.concatenate(self._open) if self._open else np.empty((0, kernel.COLUMNS))
         self._open.clear()
         self._count_ended(rows)
         self._count_came(rows)
-        self._snapshots.append(_snapshot(drive))
-        calls = drive.calls.calls
+        self._snapshots.append(_snapshot(driver))
+        calls = driver.calls.calls
         waiting = calls[(calls["number"] != kernel.NONE) & (calls["awaited"] == 1)]
-        still = float((drive.state["now"] - waiting["began"]).sum())
+        still = float((driver.state["now"] - waiting["began"]).sum())
         self.spent_ms += still - self._still_ms
         self._still_ms = still
 
-    def finish(self, drive: KernelDriver) -> None:
+    def finish(self, driver: KernelDriver) -> None:
         """Count the outcome of calls that arrived before the last window's end: rows taken since,
         and calls that are still in flight."""
         end = self.edges_ms[-1]
         rows = np.concatenate(self._open) if self._open else np.empty((0, kernel.COLUMNS))
         self._open.clear()
         self._count_came(rows[rows[:, kernel.DUE] < end])
-        waiting = open_orders(drive)
+        waiting = open_orders(driver)
         waiting = waiting[waiting["due"] < end]
         for window, operation, of_it in self._by_arrival(waiting["due"], waiting["operation"]):
-            times = float(drive.state["now"]) - waiting["due"][of_it]
+            times = float(driver.state["now"]) - waiting["due"][of_it]
             self.windows[window].under_way[operation].add(times)
 
-    def is_complete(self, drive: KernelDriver) -> bool:
+    def is_complete(self, driver: KernelDriver) -> bool:
         """Return whether every call that arrived before the last window's end is over."""
-        return not (open_orders(drive)["due"] < self.edges_ms[-1]).any()
+        return not (open_orders(driver)["due"] < self.edges_ms[-1]).any()
 
     def _count_came(self, rows: Floats) -> None:
         """Count calls that are over in the windows in which they arrived."""
@@ -177,7 +180,7 @@ class Collector:
         counts.done += np.bincount(operation[well], minlength=n)
         for k in range(n):
             of_it = rows[well & (operation == k)]
-            took, made_of = latencies(of_it), parts_of(of_it)
+            took, made_of = latencies(of_it), latency_parts(of_it)
             counts.parts_ms[k] = made_of.sum(axis=0)
             classes = latency_class(took)
             np.add.at(self.made_of[k, :, 0], classes, 1)
@@ -190,11 +193,11 @@ class Collector:
         return Gauges(*(np.diff(each, axis=0, prepend=0.0) / lengths for each in sums))
 
 
-def open_orders(drive: KernelDriver) -> NDArray[Any]:
+def open_orders(driver: KernelDriver) -> NDArray[Any]:
     """Return the orders of callers that are not over, future ones included."""
-    orders = drive.calls.orders
+    orders = driver.calls.orders
     known = np.ones(len(orders), bool)
-    free = int(drive.state["free_order"])
+    free = int(driver.state["free_order"])
     while free != kernel.NONE:
         known[free] = False
         free = int(orders["following"][free])
@@ -213,11 +216,11 @@ def _per_core(used: Floats, cores: NDArray[np.int64]) -> Floats:
     return np.divide(used, cores, out=np.zeros_like(used), where=cores > 0)
 
 
-def _snapshot(drive: KernelDriver) -> Gauges:
+def _snapshot(driver: KernelDriver) -> Gauges:
     """Return the integrals of all gauges up to now."""
-    totals = drive.usage_totals()
+    totals = driver.usage_totals()
     return Gauges(
-        _per_core(totals.used, drive.service.resources["cores"]),
+        _per_core(totals.used, driver.service.resources["cores"]),
         totals.loop_busy,
         totals.queued,
         totals.thread_busy,

@@ -79,7 +79,7 @@ def timeline(run: RunRecord, operation: str | None = None) -> Chart:
         {name: points for name, points in shown.items() if len(points[0])},
         x="time (s)",
         y="",
-        shaded=answers.disturbed_s(run),
+        shaded=answers.disturbances_s(run),
         y_scale="log",
     )
 
@@ -93,7 +93,7 @@ def utilisation(run: RunRecord) -> Chart:
     parts = np.array_split(np.arange(n), min(COLUMNS, n))
     table = load_pandas().DataFrame(
         {
-            answers.clock(run.edges_s[part[0]]): {
+            answers.format_clock(run.edges_s[part[0]]): {
                 name: float(values[part].mean()) for name, values in used.items()
             }
             for part in parts

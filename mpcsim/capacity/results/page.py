@@ -13,7 +13,7 @@ def page(run: RunRecord) -> Iterator[str]:
     """Yield the lines of the page."""
     outcomes = run.outcomes()
     yield (
-        f"{answers.clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
+        f"{answers.format_clock(run.length_s)} of {run.workload.arrivals}, seed {run.seed}: "
         f"{sum(outcomes.values()):,} attempts, "
         + ", ".join(f"{count:,} {name}" for name, count in outcomes.items() if count)
     )
@@ -26,10 +26,10 @@ def page(run: RunRecord) -> Iterator[str]:
     yield f"  answered: {run.throughput_per_s():,.4g} a second"
     yield "  the slowest 1 %, on average, ms: " + _breakdown_text(run.made_of(0.01))
     yield "  all of them: " + _breakdown_text(run.made_of())
-    law = run.littles_law
+    check = run.littles_law
     yield (
-        f"  Little's law: {law.under_way:.4g} under way, {law.per_s_times_s:.4g} by rate and time "
-        f"of what was answered ({law.off_by:.2%} apart)"
+        f"  Little's law: {check.under_way:.4g} under way, {check.throughput_times_latency:.4g} by "
+        f"rate and time of what was answered ({check.off_by:.2%} apart)"
     )
     if run.deployment.extrapolated:
         yield "  extrapolated: " + "; ".join(run.deployment.extrapolated)

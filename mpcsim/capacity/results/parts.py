@@ -28,7 +28,7 @@ def latencies(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows[:, kernel.ENDED] - rows[:, kernel.DUE]
 
 
-def parts_of(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def latency_parts(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the milliseconds of each of ``PARTS`` for rows of calls that succeeded: calls x
     parts."""
     return np.column_stack(

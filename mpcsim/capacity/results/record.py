@@ -117,12 +117,16 @@ class LittlesLawCheck:
     """
 
     under_way: float
-    per_s_times_s: float
+    throughput_times_latency: float
 
     @property
     def off_by(self) -> float:
         """Relative difference."""
-        return abs(self.under_way / self.per_s_times_s - 1) if self.per_s_times_s else 0.0
+        return (
+            abs(self.under_way / self.throughput_times_latency - 1)
+            if self.throughput_times_latency
+            else 0.0
+        )
 
 
 @dataclass(frozen=True)
@@ -145,7 +149,7 @@ class RunRecord:
     slow_calls: SlowCalls = field(repr=False)
     """Slowest calls, in detail."""
 
-    # ------------------------------------------------------------------ what was asked about
+    # ------------------------------------------------------------------ parts of the run
 
     @property
     def operations(self) -> tuple[str, ...]:
@@ -415,7 +419,7 @@ class RunRecord:
             found[name] = part.workers * rest + each * under_way / part.replicas
         return found
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
     def table(self) -> pd.DataFrame:
         """Return a row for each window and operation, tidy; needs pandas. Percentiles are of calls

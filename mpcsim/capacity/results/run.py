@@ -79,7 +79,7 @@ class Run(RunRecord):
         """
         return slow.slow_call(self, nth)
 
-    # ------------------------------------------------------------------ shown
+    # ------------------------------------------------------------------ display
 
     def resources(self) -> pd.DataFrame:
         """Return a row for each window and resource: its utilisation and queue length; needs

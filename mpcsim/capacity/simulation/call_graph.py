@@ -78,7 +78,10 @@ class CallGraph:
     """Messages and steps of a call of an operation."""
 
     def __init__(self, operation: Operation, lock_bits: dict[str, int]) -> None:
-        """Args: lock_bits: bit of each key lock by name; further locks are added."""
+        """
+        Args:
+            lock_bits: bit of each key lock by name; further locks are added.
+        """
         graph = operation.graph
         last_of = {packet.exchange: n for n, packet in enumerate(graph.messages)}
         self.operation = operation
@@ -163,9 +166,9 @@ class CallGraph:
             further = self._add_refusal_message(of)
             self.steps.append(Step((said,), (further,)))
             said = further
-        told = self._add(Message("no", NODE, CALLER, REFUSAL_BYTES, has_cost=False))
-        self.steps.append(Step((said,), (told,)))
-        self.steps.append(Step((told,), (), REFUSED))
+        final = self._add(Message("no", NODE, CALLER, REFUSAL_BYTES, has_cost=False))
+        self.steps.append(Step((said,), (final,)))
+        self.steps.append(Step((final,), (), REFUSED))
 
     def _add_refusal_message(self, to: Message) -> int:
         return self._add(

@@ -72,8 +72,11 @@ class KernelDriver:
         take: Callable[[Any], None],
         events: Sequence[Event] = (),
     ) -> None:
-        """Args: arrivals: chunks of arrivals, each with the time (ms) up to which it is complete.
-        take: gets rows of the kernel; they are overwritten afterwards. events: incidents.
+        """
+        Args:
+            arrivals: chunks of arrivals, each with the time (ms) up to which it is complete.
+            take: gets rows of the kernel; they are overwritten afterwards.
+            events: incidents.
 
         Raises:
             UsageError: an incident concerns a replica, link or operation that does not exist.
@@ -161,7 +164,7 @@ class KernelDriver:
         self._take(self.calls.rows[: self.state["rows"]])
         self.state["rows"] = 0
 
-    # ------------------------------------------------------------------ what it was like
+    # ------------------------------------------------------------------ statistics
 
     def slow_calls(self) -> SlowCalls:
         """Return the slowest calls so far that succeeded."""
@@ -207,7 +210,7 @@ class KernelDriver:
         self.state["slow_calls"] = len(slowest)
         self.state["keep_above_ms"] = took[slowest].min()
 
-    # ------------------------------------------------------------------ what comes
+    # ------------------------------------------------------------------ arrivals and events
 
     def _load_arrivals(self) -> None:
         """Load the next chunk of arrivals."""
@@ -236,10 +239,10 @@ class KernelDriver:
         self.state["events"], self.state["events_so_far"] = have + more, so_far + more
         self.calls = self.calls._replace(events=events)
 
-    # ------------------------------------------------------------------ room
+    # ------------------------------------------------------------------ growth of arrays
 
     def _grow_latencies(self) -> None:
-        self._latencies.renew(self.calls.latencies, self.calls.directions["used"])
+        self._latencies.replace_used(self.calls.latencies, self.calls.directions["used"])
         self.state["most_used"] = self.calls.directions["used"].max()
 
     def _grow_calls(self) -> None:

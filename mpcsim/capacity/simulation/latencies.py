@@ -39,7 +39,7 @@ class Latencies:
                     place[first : first + BLOCK] = _block(*stream)
         return draw_times
 
-    def renew(self, draw_times: NDArray[np.float64], used: NDArray[Any]) -> None:
+    def replace_used(self, draw_times: NDArray[np.float64], used: NDArray[Any]) -> None:
         """Replace the used blocks in place; ``used`` counts from the first latency at hand."""
         for number, streams in enumerate(self._streams):
             for way, stream in enumerate(streams):

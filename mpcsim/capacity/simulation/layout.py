@@ -61,7 +61,9 @@ class Layout:
         limits: Sequence[Limit] = (),
         room: int = ROOM,
     ) -> None:
-        """Args: room: initial number of records of arrays that grow.
+        """
+        Args:
+            room: initial number of records of arrays that grow.
 
         Raises:
             UsageError: costs of a message are not known; a limit of an operation or of messages
@@ -119,7 +121,7 @@ class Layout:
             steps=compiled.steps,
             messages=compiled.messages,
             lists=compiled.lists,
-            roles=self._roles(),
+            roles=self._role_records(),
             directions=_directions(self.model),
             latencies=self.latencies.first(),
             clients=callers,
@@ -150,7 +152,7 @@ class Layout:
             raise UsageError(unknown("operation", name, self.operations))
         return self.operations.index(name)
 
-    def _roles(self) -> NDArray[Any]:
+    def _role_records(self) -> NDArray[Any]:
         roles = np.zeros(len(ROLES), kernel.ROLE)
         roles["direction"] = roles["next_role"] = NONE
         for role, group in zip(roles, self.groups.values(), strict=True):
@@ -165,8 +167,8 @@ class Layout:
     def _most_connections(self, messages: NDArray[Any]) -> int:
         """Return how many connections there can be: a pool for each process and each link that it
         opens."""
-        asks = messages[(messages["link"] != NONE) & (messages["is_answer"] == 0)]
-        pools = {(int(message["link"]), int(message["source"])) for message in asks}
+        requests = messages[(messages["link"] != NONE) & (messages["is_answer"] == 0)]
+        pools = {(int(message["link"]), int(message["source"])) for message in requests}
         each = 1 if self.model.connection.http == "2" else MAX_CONNECTIONS
         most = sum(each * self.groups[ROLES[source]].count for _, source in pools)
         return most + kernel.MARGIN

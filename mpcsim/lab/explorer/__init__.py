@@ -1,7 +1,6 @@
-"""The round explorer: an interactive look at any session, message by message.
+"""Round explorer: an interactive view of any session, message by message.
 
-``model`` says what there is to see, as plain data; ``widget`` shows it; ``Explorer`` is the front
-door.
+``model`` computes what is shown, as plain data; ``widget`` shows it; ``Explorer`` is the interface.
 """
 
 from mpcsim.lab.explorer.data_flow_figure import data_flow

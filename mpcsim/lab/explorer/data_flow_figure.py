@@ -1,4 +1,4 @@
-"""One picture of the wallet: who takes part, what each holds, which way everything goes."""
+"""Figure of the wallet's components, their shares, and the data flow between them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SMALL, _HEAD = 7.5, 9.5
 
 @dataclass(frozen=True)
 class _Component:
-    """A machine in the picture, in inches from the top left."""
+    """Component in the figure; its position is in inches from the top left."""
 
     x: float
     y: float
     name: str
     words: str
-    """What it holds and does; below the box."""
+    """Text below the box: what it holds and does."""
     party: PartyId | None = None
-    """Whose share it computes with."""
+    """Party whose share it computes with."""
 
 
 _CALLER: Final = _Component(1.0, 1.75, "caller", "keeps share 1, encrypted;\ncannot open it alone")
@@ -43,7 +43,7 @@ COMPONENTS: Final = (_CALLER, _NODE, _GATEWAY, _OPERATOR, _INSTITUTION)
 
 
 def data_flow() -> Chart:
-    """The cast, and what goes from whom to whom."""
+    """Plot the components, and what each sends to whom."""
     figure = new_chart(_WIDTH, _HEIGHT)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_xlim(0, _WIDTH)
@@ -111,7 +111,8 @@ def _arrow(
     above: bool,
     both: bool = False,
 ) -> None:
-    """From box to box, ``shift`` inches below their middles, with words beside its middle."""
+    """Draw an arrow between boxes, ``shift`` inches below their middles, with text beside its
+    middle."""
     way = 1 if target.x > source.x else -1
     start = source.x + way * (_HALF_WIDTH + 0.06), source.y + shift
     end = target.x - way * (_HALF_WIDTH + 0.06), target.y + shift

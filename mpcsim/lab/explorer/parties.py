@@ -1,4 +1,4 @@
-"""Parties of a protocol of one's own as something to explore: run anew at every change."""
+"""Session of parties of any protocol, run anew at every change."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mpcsim.sim.trace import Trace
 
 
 class PartiesSession(LiveSession):
-    """A session that is run anew, with the same seeds, whenever something is changed.
+    """Session that is run anew, with the same seeds, at every change.
 
-    The parties that were given do not run: each run resumes others from their snapshots.
+    The given parties do not run: each run resumes others from their snapshots.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PartiesSession(LiveSession):
         for party in self._parties:
             if not isinstance(party, Party):
                 raise UsageError(f"{party!r} is no party: the explorer itself makes it cheat")
-            if party.outcome is not None or party.waiting() is not None:
+            if party.outcome is not None or party.waiting_state() is not None:
                 raise UsageError(f"{party!r} has started already")
         if not self._parties:
             raise UsageError("a session needs at least one party")
@@ -48,6 +48,7 @@ class PartiesSession(LiveSession):
 
     @property
     def _is_determined_by_network(self) -> bool:
+        """Return whether network and seed alone determine when messages arrive."""
         return not self._options.keys() & {"faults", "deadline_ms"}
 
     def _play(
@@ -70,7 +71,7 @@ class PartiesSession(LiveSession):
 
     @contextmanager
     def _guards_restored(self) -> Iterator[None]:
-        """Whatever happens inside, multiplication state stays as usable as it was."""
+        """Restore the multiplication state at the end of the block."""
         guards = [party.share.guard for party in self._parties if party.share is not None]
         before = [guard.discarded for guard in guards]
         try:

@@ -1,4 +1,4 @@
-"""Everything that one party can alter about what it sends another, and what comes of each."""
+"""Sweep over all alterations of the messages from one party to another, with the result of each."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mpcsim.lab.explorer.explorer import Explorer
 from mpcsim.lab.explorer.model.fields import REPLACE, Field
 
 WHOLE: Final = "(whole)"
-"""In the place of a field: the message itself."""
+"""Name of the message itself, in place of a field."""
 
 
 @dataclass(frozen=True)
 class AlterationChoice:
-    """One alteration of one message."""
+    """Alteration of a message that the explorer offers."""
 
     message: str
-    """Its kind."""
+    """Kind of the message."""
     field: str
     """Path of the field; empty: the whole message."""
     operation: str
@@ -27,7 +27,7 @@ class AlterationChoice:
 
 @dataclass(frozen=True)
 class Tampered:
-    """What the receiver made of it."""
+    """Result of an alteration at the receiver."""
 
     message: str
     field: str
@@ -35,17 +35,17 @@ class Tampered:
     caught_by: str
     """Name of the reason for its abort, or how the run ended without one."""
     where: str
-    """In which round it noticed; ``on arrival``: before any round looks at the message."""
+    """Round in which it noticed; ``on arrival``: before any round looks at the message."""
     blames: str
     """Numbers of parties, or ``nobody``."""
     then: str
-    """What to do about it."""
+    """Consequence: what to do about it."""
 
 
 def alterations(
     explorer: Explorer, sender: PartyId, receiver: PartyId
 ) -> Iterator[AlterationChoice]:
-    """Every alteration that the explorer offers of what one party sends another."""
+    """Yield all alterations that the explorer offers of messages from one party to another."""
     for key, detail in dict(explorer.details).items():
         flow, kind = key.split(" ")
         if flow == f"{sender}>{receiver}":
@@ -57,7 +57,7 @@ def alterations(
 
 
 def tampering(explorer: Explorer, cheater: PartyId, victim: PartyId) -> list[Tampered]:
-    """Try all of them, one at a time; what is replaced becomes 32 zero bytes.
+    """Try all alterations, one at a time; replaced values become 32 zero bytes.
 
     >>> found = tampering(Explorer.live(simulation, signers=(1, 3)), cheater=3, victim=1)
 

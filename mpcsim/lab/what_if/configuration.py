@@ -1,4 +1,4 @@
-"""One side of the panel: a signing call and the network it goes over; and the same as Python."""
+"""Configuration of one side: a signing call and its network; also as Python code."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from mpcsim.sim.replay import MessageGraph, Replay
 from node.calls import Signing, signing_call
 
 LINE: Final = 88
-"""Length of a line of Python, at most, if it can be broken."""
+"""Longest line of Python code that can be broken."""
 MOST_LOSS: Final = 0.5
-"""With more, a call takes days."""
+"""Largest loss: with more, a call takes days."""
 RATES: Final = (0.01, 100_000.0)
-"""Mbit/s."""
+"""Bounds of bandwidths in Mbit/s."""
 _LAST_MILE: Final = ("client", "gateway")
 
 
 class _FunctionCall(NamedTuple):
-    """A call of a function, to be made or to be written down."""
+    """Function call, to be made or to be written as code."""
 
     name: str
     values: tuple[object, ...]
     named: Mapping[str, object]
 
     def text(self, indent: str = "", taken: int = 0) -> str:
-        """As Python, on several lines if it is long.
+        """Return Python code, on several lines if it is long.
 
         Args:
-            taken: letters that stand before it on its line.
+            taken: characters before it on its line.
         """
         parts = [*map(_literal, self.values)]
         parts += [f"{name}={_literal(value)}" for name, value in self.named.items()]
@@ -47,14 +47,13 @@ class _FunctionCall(NamedTuple):
 
 @dataclass(frozen=True)
 class Configuration(Signing):
-    """A signing call, and the network it goes over: that of ``Network.preset``, and changes to it.
+    """Signing call and its network: that of ``Network.preset``, with changes.
 
-    Regions and access networks are those of ``mpcsim.sim.network.presets``; None: where the caller
-    is.
+    Regions and access networks are those of ``mpcsim.sim.network.presets``; None: at the caller.
     """
 
     region: str = "seoul"
-    """The caller's."""
+    """Region of the caller."""
     gateway: str | None = None
     operator: str | None = None
     institution: str | None = "frankfurt"
@@ -63,10 +62,10 @@ class Configuration(Signing):
     """Probability that a packet is lost on the caller's line, one way; None: the access
     network's."""
     up_mbit_per_s: float | None = None
-    """Of the caller's line; None: the access network's."""
+    """Bandwidth of the caller's line; None: the access network's."""
     down_mbit_per_s: float | None = None
     cold: bool = False
-    """Connections are opened anew."""
+    """Whether connections are opened anew."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,7 +82,7 @@ class Configuration(Signing):
 
     @property
     def network(self) -> Network:
-        """What the call goes over."""
+        """Network of the call."""
         first, *more = self._network_calls()
         made = Network.preset(*first.values, **first.named)  # type: ignore[arg-type]
 
@@ -95,11 +94,11 @@ class Configuration(Signing):
 
     @property
     def graph(self) -> MessageGraph:
-        """The call's."""
+        """Message graph of the call."""
         return signing_call(**self._arguments_of(Signing))
 
     def replay(self, samples: int, seed: int = 0) -> Replay:
-        """The call's times, explained; kept for those who ask again.
+        """Return the call's simulated times, explained; cached.
 
         Raises:
             UsageError: bad number of samples; every call fails.
@@ -110,7 +109,7 @@ class Configuration(Signing):
         return found
 
     def python(self, name: str, samples: int, seed: int = 0) -> str:
-        """A statement that gives the same replay the name."""
+        """Return a statement that assigns the same replay to ``name``."""
         defaults = {f.name: f.default for f in fields(Signing)}
         changes = {k: v for k, v in self._arguments_of(Signing).items() if v != defaults[k]}
         call = _FunctionCall("signing_call", (), changes).text(taken=len(name) + len(" = .replay("))
@@ -122,7 +121,7 @@ class Configuration(Signing):
         return f"{name} = {call}.replay(\n{line})\n"
 
     def _network_calls(self) -> list[_FunctionCall]:
-        """What the network is made with."""
+        """Return the calls that make the network."""
         given = {
             "gateway": self.gateway,
             "operator": self.operator,
@@ -160,7 +159,7 @@ def _text(name: str, value: object) -> str:
 
 
 def _check_range(name: str, value: object, low: float, high: float) -> None:
-    """Refuse what is no number between two others; None is fine."""
+    """Refuse a value that is not a number between two others; None is accepted."""
     if value is None:
         return
     number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -145,9 +145,9 @@ class Adversary:
     def outcome(self) -> Done[Any] | Aborted | None:
         return self.party.outcome
 
-    def waiting(self) -> Waiting | None:
+    def waiting_state(self) -> Waiting | None:
         """Return the parties that the wrapped party waits for; None if it does not wait."""
-        return self.party.waiting()
+        return self.party.waiting_state()
 
     def start(self) -> list[Output[Any]]:
         """Start the wrapped party; return the outputs after tampering."""
@@ -291,7 +291,7 @@ def deviating_party(party: Party[Any, Any], number: int, run: RoundFunction) -> 
     Raises:
         UsageError: there is no such round, or the party has started.
     """
-    if party.outcome is not None or party.waiting() is not None:
+    if party.outcome is not None or party.waiting_state() is not None:
         raise UsageError("only a party that has not started can be made to deviate")
     deviant, _ = Party.resume(
         with_round(party.definition, number, run),

@@ -41,7 +41,7 @@ def conclude_run(
     outcomes: dict[PartyId, Any] = {}
     endings = []
     for i, (party, ended_ms) in parties.items():
-        state = party.outcome or party.waiting()
+        state = party.outcome or party.waiting_state()
         outcomes[i] = state
         status = {Done: "done", Aborted: "aborted"}.get(type(state), "waiting")
         at = now_ms if ended_ms is None else ended_ms

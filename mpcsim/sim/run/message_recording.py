@@ -116,8 +116,8 @@ class RecordedParty:
     def outcome(self) -> Done[Any] | Aborted | None:
         return self.inner.outcome
 
-    def waiting(self) -> Waiting | None:
-        return self.inner.waiting()
+    def waiting_state(self) -> Waiting | None:
+        return self.inner.waiting_state()
 
     def start(self) -> list[Output[Any]]:
         """Start the wrapped party, and record its messages."""
@@ -152,7 +152,7 @@ class RecordedParty:
                 secrets = self._secrets.get(output.to, ())
                 recording.sent.setdefault(flow, []).append((output, secrets))
         party = self.party
-        waiting = party.waiting()
+        waiting = party.waiting_state()
         done = waiting.round - 1 if waiting else len(party.definition.rounds)
         if not isinstance(party.outcome, Aborted):
             recording.kept.setdefault((self.me, done), party.keep)

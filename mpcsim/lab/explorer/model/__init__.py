@@ -1,4 +1,4 @@
-"""The explored session as data, without a widget."""
+"""Model of an explored session as data, without a widget."""
 
 from mpcsim.lab.explorer.model.checks import CHECKS
 from mpcsim.lab.explorer.model.knowledge_trace import KnowledgeTrace

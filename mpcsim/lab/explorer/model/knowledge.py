@@ -1,7 +1,8 @@
-"""What each party learns in which round, and what it must never learn.
+"""Knowledge of each party after each round, and what it must never learn: a table for each
+protocol.
 
-The tables name the values as the papers do. Where a session was recorded live, ``path`` finds the
-value itself in what the party kept, so a table that no longer fits the protocol shows.
+The tables name values as the papers do. Where a session was recorded live, ``path`` finds the value
+itself in what the party kept, so that an outdated table is noticed.
 """
 
 from __future__ import annotations
@@ -19,40 +20,40 @@ RECEIVED: Final = "received"
 GATEWAY: Final = "the network"
 
 BEFORE: Final = 0
-"""In place of a round's number: known before the session began."""
+"""Number, in place of a round's: known before the session began."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """Something that a party knows."""
+    """Value that a party knows."""
 
     name: str
     meaning: str
     kind: str
-    """``own secret``, ``public`` or ``received``."""
+    """Kind: ``own secret``, ``public`` or ``received``."""
     path: str = ""
-    """Where it is in what the party kept after the round (in its set-up, if known before)."""
+    """Path in what the party kept after the round (in its set-up, if known before)."""
 
 
 @dataclass(frozen=True)
 class ForbiddenKnowledge:
-    """Something that a party must never learn of another one."""
+    """Value of another party that a party must never learn."""
 
     name: str
-    """``{j}`` stands for the other party."""
+    """Name; ``{j}`` stands for the other party."""
     meaning: str
     round: int = BEFORE
     path: str = ""
-    """Where the other party has it; empty: nobody has it."""
+    """Path at the other party; empty: nobody has it."""
 
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What one protocol tells whom."""
+    """Knowledge that one protocol gives to its parties."""
 
     by_round: Mapping[int, tuple[Item, ...]]
     by_message: Mapping[str, tuple[Item, ...]]
-    """From a message of that kind; ``{j}`` stands for its sender."""
+    """Items from a message of that kind; ``{j}`` stands for its sender."""
     never: tuple[ForbiddenKnowledge, ...]
 
 
@@ -330,12 +331,12 @@ KNOWLEDGE: Final[Mapping[str, Knowledge]] = {
         ),
     ),
 }
-"""By protocol."""
+"""Knowledge by protocol."""
 
 NETWORK_SEES: Final = (
     Item("who talks to whom, when", "senders, receivers, kinds, sizes and times", PUBLIC),
 )
-"""What whoever carries the messages knows, sealed or not."""
+"""Knowledge of the network, which carries the messages, sealed or not."""
 NETWORK_FORBIDDEN: Final = (
     ForbiddenKnowledge(
         "what is sealed", "it can drop or delay sealed messages, neither read nor alter them"
@@ -344,7 +345,8 @@ NETWORK_FORBIDDEN: Final = (
 
 
 def find(kept: Any, path: str) -> Any:
-    """The value at a path in what a party kept; None if there is none. Of many alike, a tuple."""
+    """Return the value at a path in what a party kept; None: there is none. Of several alike, a
+    tuple."""
     for name in path.split("."):
         if kept is None:
             return None
@@ -356,7 +358,7 @@ def find(kept: Any, path: str) -> Any:
 
 
 def secrets_in(value: Any) -> Iterator[bytes]:
-    """The byte strings that would give a value away."""
+    """Yield the byte strings that would reveal a value."""
     match value:
         case Scalar():
             if value:
@@ -379,7 +381,7 @@ def secrets_in(value: Any) -> Iterator[bytes]:
 
 
 def text(value: Any) -> str | None:
-    """A value in hexadecimal, if it is one that can be shown in a line."""
+    """Return a value in hexadecimal, if it can be shown in a line."""
     match value:
         case Scalar() | Point():
             try:

@@ -1,4 +1,4 @@
-"""Who learned what in a run: the tables of ``knowledge`` filled with what was recorded."""
+"""Knowledge gained in a run: the tables of ``knowledge`` with the recorded values."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from mpcsim.sim.run.message_recording import Recording
 
 @dataclass(frozen=True)
 class LearnedItem:
-    """Something a party learned in a step."""
+    """Value that a party learned in a step."""
 
     name: str
     meaning: str
     kind: str
-    """``own secret``, ``public`` or ``received``."""
+    """Kind: ``own secret``, ``public`` or ``received``."""
     value: str | None
     hidden: bool
-    """There is a value, and it is not shown."""
+    """Whether there is a value that is not shown."""
 
 
 @dataclass(frozen=True)
 class UndisclosedItem:
-    """Something a party must never learn."""
+    """Value that a party must never learn, and whether it did."""
 
     name: str
     meaning: str
     found: bool | None
-    """Whether it was in a message to that party; None if there is nothing to search for."""
+    """Whether it was in a message to that party; None: there is nothing to search for."""
 
 
 class KnowledgeTrace:
-    """What the parties of one session learn."""
+    """Knowledge that the parties of one session gain."""
 
     def __init__(self, protocol: str, recording: Recording | None, *, reveal: bool) -> None:
         self._known = KNOWLEDGE.get(protocol)
@@ -54,11 +54,11 @@ class KnowledgeTrace:
         self._reveal = reveal
 
     def before(self, party: PartyId) -> list[LearnedItem]:
-        """What a party brings along."""
+        """Return what a party knows before the session."""
         return self.from_round(party, BEFORE)
 
     def from_round(self, party: PartyId, round_: int) -> list[LearnedItem]:
-        """What a round gives the party that runs it."""
+        """Return what a party learns in a round that it runs."""
         items = self._known.by_round.get(round_, ()) if self._known else ()
         return [
             self._item_of_party(item, party, round_)
@@ -67,7 +67,7 @@ class KnowledgeTrace:
         ]
 
     def from_message(self, kind: str, sender: PartyId) -> list[LearnedItem]:
-        """What a message gives its receiver."""
+        """Return what a receiver learns from a message."""
         items = self._known.by_message.get(kind, ()) if self._known else ()
         return [
             LearnedItem(
@@ -77,7 +77,7 @@ class KnowledgeTrace:
         ]
 
     def never(self, party: PartyId, parties: Iterable[PartyId]) -> tuple[UndisclosedItem, ...]:
-        """What a party must never learn, and whether any message gave it away.
+        """Return what a party must never learn, and whether any message disclosed it.
 
         The secrets of the others are searched for, byte by byte, in everything sent to the party.
         """
@@ -106,11 +106,11 @@ class KnowledgeTrace:
         return LearnedItem(item.name, item.meaning, item.kind, None if hidden else value, hidden)
 
     def _has_item(self, item: Item, party: PartyId, round_: int) -> bool:
-        """Whether a party has something at all (who deals nothing has no polynomial)."""
+        """Return whether a party has an item at all (one that deals nothing has no polynomial)."""
         if self._recording is None or not item.path:
             return True
         if (party, round_) not in self._recording.kept and round_ != BEFORE:
-            return True  # it went on at once: what it kept in between was not seen
+            return True  # the next round followed at once: its state was not recorded
         value = self._stored_value(party, round_, item.path)
         return value is not None and not (isinstance(value, Sized) and not value)
 
@@ -123,10 +123,10 @@ class KnowledgeTrace:
 
 
 def network_sees() -> tuple[LearnedItem, ...]:
-    """What whoever carries the messages knows."""
+    """Return what the network, which carries the messages, knows."""
     return tuple(LearnedItem(i.name, i.meaning, i.kind, None, False) for i in NETWORK_SEES)
 
 
 def network_forbidden() -> tuple[UndisclosedItem, ...]:
-    """What whoever carries the messages must never learn."""
+    """Return what the network, which carries the messages, must never learn."""
     return tuple(UndisclosedItem(n.name, n.meaning, None) for n in NETWORK_FORBIDDEN)

@@ -1,8 +1,8 @@
-"""A run as a reader sees it: steps, messages, checks, knowledge, times. Plain data, no widget.
+"""View of a run for the explorer: steps, messages, checks, knowledge and times, as plain data.
 
-``view`` turns a trace, and what an onlooker recorded of it if there is any, into nested frozen
-dataclasses of texts and numbers; ``as_json`` into what JSON can hold. Unless ``reveal`` is asked
-for, no secret value is in it. All times are milliseconds of the run's clock, from its start.
+``view`` turns a trace, and an onlooker's recording of it if there is one, into nested frozen
+dataclasses of texts and numbers; ``as_json`` into JSON values. Unless ``reveal`` is set, no secret
+value is in it. All times are milliseconds of the run's clock, from its start.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses as dictionaries, tuples as lists."""
+    """Return a dataclass as dictionaries, and tuples as lists."""
     return _plain(asdict(value))
 
 
@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Baseline:
-    """A run before anything was changed, and the network that it went over."""
+    """Original run, before any change, and its network."""
 
     trace: Trace
     network: Network
@@ -88,13 +88,13 @@ def view(
     frozen: str = "",
     fixed_times: str = "",
 ) -> View:
-    """What there is to see of a run.
+    """Return the view of a run.
 
     Args:
-        recording: what an onlooker saw of this session (not needed for a mere trace).
+        recording: of an onlooker of this session (not needed for a mere trace).
         network: that the run went over.
         definition: of the protocol; not necessary for the protocols of this package.
-        before: the run before anything was changed; by default nothing was.
+        before: the original run; by default this one.
         edits: of the messages.
         reveal: show secret values, too.
     """
@@ -111,7 +111,7 @@ def details(
     definition: Definition[Any, Any] | None = None,
     reveal: bool = False,
 ) -> dict[str, Detail]:
-    """What is in each message, by the messages' keys; arguments as for ``view``."""
+    """Return the contents of each message, by the messages' keys; arguments as for ``view``."""
     found: dict[str, Detail] = {}
     for message in trace.messages:
         if _key(message) not in found:
@@ -172,7 +172,7 @@ def _doc(kind: type[Any]) -> str:
 
 
 class _ViewBuilder:
-    """Everything that one view is made of."""
+    """Builder of one view."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _ViewBuilder:
     # ------------------------------------------------------------------ messages
 
     def _ignored(self, message: MessageRecord) -> Ignored | None:
-        """Why a message's receiver took no notice of it; None if it did."""
+        """Return why a message's receiver ignored it; None: it did not."""
         if message.fate == "duplicate":
             return Ignored.DUPLICATE
         if self.order.is_late(message):
@@ -235,7 +235,7 @@ class _ViewBuilder:
                 self.order.progress.get(message.receiver, Progress(None, 0)),
                 sealed=opened.sealed if opened else self._always_sealed(message.kind),
                 received=self.order.has_arrived(message),
-                # A copy is checked like its original, and then ignored.
+                # A duplicate is checked like its original, and then ignored.
                 ignored=None if ignored is Ignored.DUPLICATE else ignored,
             ),
         )
@@ -284,13 +284,13 @@ class _ViewBuilder:
         return tuple(steps)
 
     def _numbered_steps(self, work: WorkRecord) -> tuple[str, ...]:
-        """The numbered steps of a round; the first one is the round itself."""
+        """Return the numbered steps of a round; the first one is the round itself."""
         if self.recording is None:
             return ()
         return tuple(dict.fromkeys(self.recording.steps.get((work.party, work.round), [])[1:]))
 
     def _status_after(self, at: int) -> str:
-        """How a party stands after a step."""
+        """Return the status of a party after a step."""
         order, step = self.order, self.order.steps[at]
         ending = order.ended[step.party]
         last = order.last.get(step.party)
@@ -329,7 +329,7 @@ class _ViewBuilder:
                 found += learning.from_round(step.party, work.round)
         return tuple(found)
 
-    # ------------------------------------------------------------------ the whole
+    # ------------------------------------------------------------------ the view
 
     def _aborts(self, messages: Iterable[MessageView]) -> tuple[AbortView, ...]:
         found = []
@@ -399,7 +399,7 @@ class _ViewBuilder:
         frozen: str,
         fixed_times: str,
     ) -> View:
-        """The whole view."""
+        """Return the whole view."""
         trace, parties = self.trace, self.order.parties
         path = trace.critical_path()
         critical = frozenset(path.messages)
@@ -451,7 +451,7 @@ def _numbers(link: Link) -> LinkNumbers:
 
 
 def _distributions(link: Link) -> str:
-    """What the numbers of a link do not say."""
+    """Return the properties of a link that its numbers do not show."""
     said = [str(link.latency)]
     if not isinstance(link.loss, int | float):
         said.append(f"loss {link.loss}")
@@ -474,7 +474,7 @@ def _title(step: ExploredEvent) -> str:
 def _waiting_text(
     round_: Round, party: PartyId, had: set[tuple[str, PartyId]], trace: Trace
 ) -> str:
-    """For what a party waits in a round, as far as it will ever be sent."""
+    """Return which messages a party waits for in a round, as far as they are ever sent."""
     missing = []
     for kind in (need.__name__ for need in round_.needs):
         senders = {m.sender for m in trace.messages if m.receiver == party and m.kind == kind}

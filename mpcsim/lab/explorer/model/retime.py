@@ -1,9 +1,9 @@
-"""The same messages over another network, without the cryptography.
+"""Replay of a session's messages over another network, without the cryptography.
 
 A complete run is a message graph (``mpcsim.sim.replay.record``): who sends what after having
 received what. ``ReplayedParty`` plays one party of it, so that the simulator's engine runs the
-session anew over any network, with the transport model it always has, in a millisecond or two. Work
-takes what it took in the run that was recorded.
+session anew over any network, with its usual transport model, in a millisecond or two. Work takes
+as long as in the recorded run.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Verdict
 
-# Beyond these a session takes days of its own time; what is meant is something else.
+# Beyond these a session takes days of virtual time: such input is a mistake.
 LONGEST_MS: Final = 60_000.0
-"""Largest mean one-way latency of a link that an explorer takes."""
+"""Largest mean one-way latency of a link that an explorer accepts."""
 MOST_LOSS: Final = 0.5
 """Largest share of lost packets."""
 
@@ -56,7 +56,7 @@ class RecordedTimes:
 
     @classmethod
     def of(cls, trace: Trace, network: Network) -> RecordedTimes:
-        """What work took in a run, on a site with ``cpu_factor`` 1."""
+        """Return the times of a run's work, on a site with ``cpu_factor`` 1."""
         rounds: dict[tuple[PartyId, int], float] = {}
         handling: dict[tuple[PartyId, str], float] = {}
         of = handled(trace)
@@ -73,7 +73,7 @@ class RecordedTimes:
         return cls(trace.compute, rounds, handling)
 
     def start_work(self, party: PartyId, what: str) -> None:
-        """A party is about to work, on a message (``"<sender> <kind>"``) or on its start."""
+        """Announce work of a party, on a message (``"<sender> <kind>"``) or on its start."""
         self._now = party, what
 
     def handling_ms(self, whole_ms: float, rounds: Iterable[RoundWork]) -> float:
@@ -84,11 +84,11 @@ class RecordedTimes:
 
 
 class _EmptySetup(Message):
-    """The set-up of a puppet."""
+    """Set-up of a replayed party."""
 
 
 class ReplayedParty:
-    """One party of a recorded session: sends what it sent, as soon as what it needed is there."""
+    """Party of a recorded session: sends what it sent, as soon as what it needed has arrived."""
 
     def __init__(
         self, graph: MessageGraph, me: PartyId, session_id: bytes, costs: RecordedTimes
@@ -108,15 +108,15 @@ class ReplayedParty:
             check=lambda setup, me: None,
         )
         self.party = Party(definition, _EmptySetup(), me, session_id=session_id)
-        """Whom it stands for; it is asked for its name and its listener, and never started."""
+        """x"""
         self.outcome: Done[Any] | None = None
 
     @property
     def me(self) -> PartyId:
         return self.party.me
 
-    def waiting(self) -> Waiting | None:
-        """For whom it waits; None once it is done."""
+    def waiting_state(self) -> Waiting | None:
+        """Return what it waits for; None once it is done."""
         if self.outcome is not None:
             return None
         step, missing = self._steps[0], dict[str, frozenset[PartyId]]()
@@ -132,7 +132,7 @@ class ReplayedParty:
         return self._advance()
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
-        """Take a message; run the rounds that need nothing more."""
+        """Take a message, and run the rounds that need nothing more."""
         number = int.from_bytes(data[:_NUMBER_BYTES], "big")
         self._costs.start_work(self.me, f"{sender} {self._graph.messages[number].kind}")
         self._arrived.add(number)
@@ -148,9 +148,9 @@ class ReplayedParty:
         return outputs
 
     def _run(self, step: Step) -> list[Send]:
-        told = self.me, step.protocol, step.round, step.name
-        self.party.listener(StepStarted(*told))
-        self.party.listener(StepFinished(*told))
+        event_fields = self.me, step.protocol, step.round, step.name
+        self.party.listener(StepStarted(*event_fields))
+        self.party.listener(StepFinished(*event_fields))
         packets = [(number, self._graph.messages[number]) for number in step.sends]
         return [
             Send(
@@ -164,18 +164,18 @@ class ReplayedParty:
 
 
 class Retiming:
-    """A complete run, to be run again over other networks."""
+    """Complete run that can be replayed over other networks."""
 
     def __init__(
         self, trace: Trace, network: Network, definition: Definition[Any, Any] | None = None
     ) -> None:
-        """Take a run apart.
+        """Prepare a run for replays.
 
         Args:
             definition: of the protocol; not necessary for the protocols of this package.
 
         Raises:
-            UsageError: not complete, messages were lost or doubled by faults, or the protocol is
+            UsageError: not complete, messages were lost or duplicated by faults, or the protocol is
                 not known.
         """
         self._trace = trace
@@ -185,7 +185,7 @@ class Retiming:
         self._session = named.ljust(SESSION_ID_BYTES, b"\0")
 
     def over_network(self, network: Network, seed: int | None = None) -> Trace:
-        """The trace of the same session over another network.
+        """Return the trace of the same session over another network.
 
         Args:
             seed: of latencies and losses; that of the run, by default.
@@ -212,9 +212,9 @@ class Retiming:
 
 
 def observed_network(trace: Trace) -> Network:
-    """The network as the messages of a run met it: constant latencies, nothing lost.
+    """Return the network as the messages of a run met it: constant latencies, no losses.
 
-    Each link has the mean latency of what went over it. The rate is what its largest message got.
+    Each link has the mean latency of its messages, and the rate that its largest message got.
 
     Raises:
         UsageError: a party neither worked nor sent anything.
@@ -260,15 +260,15 @@ def with_link_numbers(
     mbit_per_s: float | None = None,
     loss: float | None = None,
 ) -> Network:
-    """The network with other numbers on one link; what is None stays.
+    """Return the network with other numbers on one link; None: unchanged.
 
     Args:
-        first: the network that the link's shape is taken from: jitter, bursts of losses and the way
-            back change in proportion, so that the numbers of ``first`` give its link again.
+        first: network with the original link: jitter, bursts of losses and the way back change in
+            proportion, so that the numbers of ``first`` give its link again.
         one_way_ms: mean latency; ``mbit_per_s`` and ``loss`` as in ``Link``.
 
     Raises:
-        UsageError: there is no such link, or a number that is none, or out of bounds.
+        UsageError: there is no such link, or a number is invalid or out of bounds.
     """
     where = f"link {a} - {b}"
     if one_way_ms is not None:
@@ -302,7 +302,7 @@ def _check_bounds(what: str, value: float, least: float, most: float, unit: str)
 
 
 def _scaled_latency(latency: Latency, first: Latency, one_way_ms: float) -> Latency:
-    """A latency changed as much as its link's own, whose mean becomes ``one_way_ms``."""
+    """Return a latency scaled like its link's own, whose mean becomes ``one_way_ms``."""
     if not (first.mean_ms > 0 and one_way_ms > 0):
         return Constant(one_way_ms)
     factor = one_way_ms / first.mean_ms
@@ -310,7 +310,8 @@ def _scaled_latency(latency: Latency, first: Latency, one_way_ms: float) -> Late
 
 
 def _scaled_loss(loss: Loss, first: Loss, to: float) -> Loss:
-    """A loss changed as much as its link's own, whose mean becomes ``to``; bursts stay as long."""
+    """Return a loss scaled like its link's own, whose mean becomes ``to``; bursts keep their
+    length."""
     own = mean_loss(first)
     if to == own:
         return loss

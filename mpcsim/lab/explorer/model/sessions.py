@@ -1,4 +1,4 @@
-"""Where a run comes from: a session that can be run again and altered, or a trace of the past."""
+"""Sources of runs: a session that can be run again and altered, or a trace of the past."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
 
 @dataclass(frozen=True)
 class Edit:
-    """One alteration of one message, made by its sender."""
+    """Alteration of one message by its sender."""
 
     sender: int
     receiver: int
     kind: str
     operation: str
-    """See ``mpcsim.lab.explorer.model.fields``."""
+    """Operation of ``mpcsim.lab.explorer.model.fields``."""
     path: str = WHOLE
-    """Of the field; empty for the whole message."""
+    """Path of the field; empty for the whole message."""
     argument: bytes = b""
     """New bytes, for ``replace``."""
     everyone: bool = False
-    """The same toward every receiver; only toward ``receiver`` otherwise."""
+    """Whether every receiver gets the altered message, or only ``receiver``."""
 
     def __str__(self) -> str:
         to = "everyone" if self.everyone else f"party {self.receiver}"
@@ -48,27 +48,27 @@ class Edit:
         return f"party {self.sender} to {to}: {what}: {self.operation}{new}"
 
     def applies_to(self, kind: str, to: int) -> bool:
-        """Whether it alters the sender's message of that kind to that party."""
+        """Return whether it alters the sender's message of that kind to that party."""
         return kind == self.kind and (self.everyone or to == self.receiver)
 
 
 class Source(Protocol):
-    """A session to look at."""
+    """Session to be explored."""
 
     network: Network
-    """As it is at first."""
+    """Original network."""
     frozen: str
-    """Why messages cannot be altered; empty if they can."""
+    """Reason why messages cannot be altered; empty if they can."""
     fixed_times: str
-    """Why it cannot be run over another network; empty if it can."""
+    """Reason why it cannot be run over another network; empty if it can."""
 
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """The session over a network, with messages altered.
+        """Run the session over a network, with messages altered.
 
         Args:
-            seed: of latencies, losses and random faults; as at first, by default.
+            seed: of latencies, losses and random faults; the original one, by default.
 
         Raises:
             UsageError: it cannot be run like that.
@@ -77,18 +77,18 @@ class Source(Protocol):
 
 
 class LiveSession:
-    """A session that is run anew, with the same seeds, whenever something is changed.
+    """Session that is run anew, with the same seeds, at every change.
 
-    The simulation itself stays as it is. Where its secrets come from the operating system, the
+    The simulation itself does not change. Where its secrets come from the operating system, the
     session draws one seed and keeps it. One attempt is made, whatever the simulation's policy says.
 
-    SAME SEEDS AGAIN: parties that run twice from one point and
-    receive different messages give their shares away; keys that are explored are for study only.
+    SAME SEEDS AGAIN: parties that run twice from one state and receive different messages disclose
+    their shares; keys that are explored are for study only.
     """
 
     frozen = fixed_times = ""
     definition: Definition[Any, Any] | None = None
-    """Of a protocol that is not the package's."""
+    """Definition of a protocol that is not the package's."""
 
     def __init__(self, simulation: Simulation, operation: str, options: Mapping[str, Any]) -> None:
         """Prepare a session.
@@ -122,7 +122,7 @@ class LiveSession:
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """Run the session; a complete one whose network alone has changed needs no cryptography.
+        """Run the session; a complete one with a changed network only needs no cryptography.
 
         Raises:
             UsageError: the simulation's own method refuses, or an edit names nobody.
@@ -145,7 +145,8 @@ class LiveSession:
 
     @property
     def _is_determined_by_network(self) -> bool:
-        """Whether nothing but network and seed says when what arrives: no fault, no deadline."""
+        """Return whether network and seed alone determine when messages arrive: no fault, no
+        deadline."""
         own = self._simulation
         return not own.faults and own.draws is None and own.policy.timeout_ms == math.inf
 
@@ -181,7 +182,8 @@ class LiveSession:
 
 
 class TraceSession:
-    """A run of the past: to be stepped through, and run over other networks."""
+    """Session of the past, from its trace: to be stepped through, and replayed over other
+    networks."""
 
     frozen = (
         "A trace holds no message bytes. Explorer.live(simulation, ...) shows them, and can alter "
@@ -194,10 +196,10 @@ class TraceSession:
         network: Network | None,
         definition: Definition[Any, Any] | None = None,
     ) -> None:
-        """Take a trace.
+        """Prepare a trace.
 
         Args:
-            network: that it ran over; by default, what can be told from the trace.
+            network: that it ran over; by default, as the messages met it.
             definition: of the protocol; not necessary for the protocols of this package.
         """
         self._trace = trace
@@ -213,7 +215,7 @@ class TraceSession:
     def run(
         self, network: Network, edits: tuple[Edit, ...], seed: int | None = None
     ) -> tuple[Trace, Recording | None]:
-        """The trace, or the same messages over another network.
+        """Return the trace, or that of a replay over another network.
 
         Raises:
             UsageError: something is to be altered, the run was not complete, or its protocol is
@@ -229,7 +231,8 @@ class TraceSession:
 
 
 def with_alterations(made: Participant[Any], edits: list[Edit]) -> Adversary:
-    """The party, or the adversary it is already, with some messages altered on their way out."""
+    """Return the party, or the adversary that it is already, with messages altered on their way
+    out."""
     if isinstance(made, Adversary):
         made.tamper = _AlteringTamper(made, made.tamper, edits)
         return made
@@ -241,7 +244,7 @@ def with_alterations(made: Participant[Any], edits: list[Edit]) -> Adversary:
 
 
 class _AlteringTamper:
-    """Alters what another function lets out."""
+    """Function that alters what another tamper function lets out."""
 
     def __init__(self, adversary: Adversary, inner: Tamper, edits: list[Edit]) -> None:
         self._adversary = adversary
@@ -257,7 +260,7 @@ class _AlteringTamper:
             payload = item if isinstance(item, bytes) else item.encode(wire)
             try:
                 item = alter(payload, type(message), wire, edit.path, edit.operation, edit.argument)
-            except InvalidEncoding:  # an earlier edit left nothing to take apart
+            except InvalidEncoding:  # after an earlier edit it does not decode
                 continue
         return item
 
@@ -265,15 +268,15 @@ class _AlteringTamper:
 def _copy_presignatures(
     kept: dict[tuple[PartyId, ...], list[PresignatureShares]],
 ) -> dict[tuple[PartyId, ...], list[PresignatureShares]]:
-    """Presignatures that a run may take without their being gone for the next."""
+    """Return presignatures that a run may use without using them up."""
     return {signers: list(parts) for signers, parts in kept.items()}
 
 
 @contextmanager
 def _guards_restored(simulation: Simulation) -> Iterator[None]:
-    """Whatever happens inside, multiplication state and presignatures stay as usable as they were.
+    """Restore multiplication state and presignatures at the end of the block.
 
-    That is what no wallet may do: see ``LiveSession``.
+    No wallet may do so: see ``LiveSession``.
     """
     guards = {id(s.guard): s.guard for s in simulation.shares.values()}.values()
     uses = [

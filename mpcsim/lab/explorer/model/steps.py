@@ -1,4 +1,4 @@
-"""A run cut into steps: each is a party starting, or a message reaching a party."""
+"""Steps of a run: a party starts, or a message reaches a party."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from mpcsim.sim.traces.records import MessageRecord, WorkRecord
 
 @dataclass(frozen=True)
 class ExploredEvent:
-    """One step."""
+    """Step of a run."""
 
     party: PartyId
     message: MessageRecord | None
-    """The message that arrives; None: the party starts."""
+    """Message that arrives; None: the party starts."""
     at_ms: float
 
 
 def handled(trace: Trace) -> dict[int, int]:
-    """The message that each piece of handling is about, by the numbers of both.
+    """Return the message that each piece of handling is about, by the numbers of both.
 
-    Messages that come while a party is busy are taken in the order in which they came; of those,
-    the trace says only which work they had to wait for.
+    Messages that arrive while a party is busy are handled in the order of arrival; of those, the
+    trace only says which work they waited for.
     """
     found: dict[int, int] = {}
     waiting: dict[PartyId, list[MessageRecord]] = {}
@@ -50,7 +50,7 @@ def handled(trace: Trace) -> dict[int, int]:
 
 
 class StepOrder:
-    """The steps of a run in order, and which of them everything belongs to."""
+    """Steps of a run in order, and the step to which each piece of work and message belongs."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -80,21 +80,21 @@ class StepOrder:
         """The step in which a party ended."""
 
     def has_arrived(self, message: MessageRecord) -> bool:
-        """Whether a message reached its receiver before the run was over."""
+        """Return whether a message reached its receiver before the run was over."""
         if message.received_ms is None or message.fate in ("lost", "dropped"):
             return False
         until = self.trace.finished_ms + RESOLUTION_MS
         return message.receiver in self.ended and message.received_ms <= until
 
     def is_late(self, message: MessageRecord) -> bool:
-        """Whether a message came after its receiver had ended."""
+        """Return whether a message arrived after its receiver had ended."""
         ending = self.ended.get(message.receiver)
         if ending is None or ending.status == "waiting" or message.received_ms is None:
             return False
         return message.received_ms > ending.at_ms + RESOLUTION_MS
 
     def last_round_begun(self, party: PartyId, step: int) -> int:
-        """The last round that a party had begun by a step."""
+        """Return the last round that a party had begun by a step."""
         return max(
             (
                 w.round
@@ -105,7 +105,7 @@ class StepOrder:
         )
 
     def sending_step(self, message: MessageRecord) -> int:
-        """The step in which a message was sent."""
+        """Return the step in which a message was sent."""
         if message.kind == AbortNotice.__name__ and message.sender in self.last:
             return self.last[message.sender]
         if message.work is not None:
@@ -127,7 +127,7 @@ class StepOrder:
             for m in self.trace.messages
             if m.received_ms is not None and self.has_arrived(m)
         ]
-        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties as they were sent
+        return found + sorted(arrivals, key=lambda s: s.at_ms)  # ties in the order of sending
 
     def _step_of_work(self, work: WorkRecord) -> int | None:
         if work.cause is None:
@@ -141,11 +141,11 @@ class StepOrder:
             return self._arrival.get(self._handled.get(work.number, -1), latest)
         if not before.round or before.party != work.party:
             return self.home[number]
-        # The next round at once, or one that a message let begin as soon as the party was free.
+        # The next round follows at once, or a message enabled it while the party was busy.
         return max(self.home[number] or 0, latest)
 
     def _latest_step(self, party: PartyId, until_ms: float) -> int:
-        """The last step of a party up to some time; its start, if there is none."""
+        """Return the last step of a party up to some time; its start, if there is none."""
         steps = self._of_party[party]
         return max(
             (at for at in steps if self.steps[at].at_ms <= until_ms + RESOLUTION_MS),
@@ -171,7 +171,7 @@ class StepOrder:
 
 
 def is_rejected(state: object, message: MessageRecord) -> bool:
-    """Whether a party gave up on receipt of a message because of what it was."""
+    """Return whether a party aborted on receipt of a message because of its content."""
     return (
         isinstance(state, Aborted)
         and state.reported_by is None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.kernel import records
-from mpcsim.capacity.model.costs import Costs, loopback
+from mpcsim.capacity.model.costs import Costs, loopback_network
 from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.model.workload import Client
 from mpcsim.capacity.simulation.driver import ArrivalChunk, KernelDriver
@@ -41,8 +41,8 @@ class Load(NamedTuple):
 class LoopActivity(NamedTuple):
     """Activity of a part's event loop, for each call."""
 
-    turns: float
-    chills: float
+    iterations: float
+    coldness: float
     """Iterations after a pause, each weighted by how cold its caches are, from 0 to 1."""
 
 
@@ -71,7 +71,7 @@ def predict(
     Args:
         hop_ms: latency of a message between processes.
     """
-    deployment = Deployment.on_one_machine(cores, loopback(hop_ms))
+    deployment = Deployment.on_one_machine(cores, loopback_network(hop_ms))
     layout = Layout(deployment, [operation], costs, Client(), USERS, 1)
     done = 0
     took: list[NDArray[np.float64]] = []
@@ -81,26 +81,26 @@ def predict(
         done += len(rows)
         took.append(rows[:, records.ENDED] - rows[:, records.DUE])
 
-    drive = KernelDriver(layout, _arrivals(load), take)
+    driver = KernelDriver(layout, _arrivals(load), take)
     if load.in_flight:
-        drive.start_users(np.arange(load.in_flight), 0.0, np.ones(1), 1)
+        driver.start_users(np.arange(load.in_flight), 0.0, np.ones(1), 1)
 
     def until(wanted: float) -> tuple[int, NDArray[np.float64]]:
         while done < wanted:
-            drive.run(drive.state["now"] + LOOK_MS)
-            drive.flush()
-        processes = drive.service.processes
+            driver.run(driver.state["now"] + LOOK_MS)
+            driver.flush()
+        processes = driver.service.processes
         return done, np.array([processes["iterations"], processes["coldness"]])
 
     first, before = until(calls * WARM_UP)
-    began_ms = float(drive.state["now"])
+    began_ms = float(driver.state["now"])
     last, after = until(first + calls)
     each = (after - before) / (last - first)
     activities = {
         process.part: LoopActivity(*map(float, activity))
         for process, activity in zip(layout.processes, each.T, strict=True)
     }
-    per_s = (last - first) * 1000 / (float(drive.state["now"]) - began_ms)
+    per_s = (last - first) * 1000 / (float(driver.state["now"]) - began_ms)
     return Prediction(activities, np.concatenate(took)[first:], per_s)
 
 
