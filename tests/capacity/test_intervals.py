@@ -56,7 +56,7 @@ def compared(load: float, length_s: float, at: float, runs: int) -> list[str]:
         sketches = mm1_windows(load, length_s, source)
         ms = at * exact_ms(load, 0.99)
         counts = np.array([each.count for each in sketches], float)
-        beyond = np.array([each.count and each.count * (1 - each.rank(ms)) for each in sketches])
+        beyond = np.array([each.count and each.count * (1 - each.cdf(ms)) for each in sketches])
         lasts = {"length_s": 0.9 * length_s, "relaxation_time_s": memory_of(load), "error": 0.05}
         found.append(compare_share(counts, beyond, 0.01, **lasts))  # type: ignore[arg-type]
     return found

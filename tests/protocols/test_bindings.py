@@ -44,7 +44,7 @@ from mpcsim.protocols.frost.steps import prestart_hedge
 from mpcsim.protocols.key_share import CHECKSUM_BYTES, KeyShare, _stored
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import rounds as presign_rounds
-from mpcsim.protocols.presign.steps import nth
+from mpcsim.protocols.presign.steps import derive_name
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.protocols.sample_keys import keys
@@ -337,7 +337,7 @@ USES = [
         lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
         "transcript record",
     ),
-    uses(Tag.PRESIGN, nth, "of k"),
+    uses(Tag.PRESIGN, derive_name, "of k"),
     uses(Tag.PRESIGNED, requested, "finisher path pk message_hash rho epoch id R signers"),
     uses(
         Tag.RERANDOMISE,
@@ -401,12 +401,12 @@ USES = [
     uses(Tag.SUSPENSION_NOTICE, suspension_notices.notice_digest, "notice"),
     uses(
         Tag.HIDDEN_USE,
-        lambda **of: PresignedRequest(2, A, bytes(16), 0, **of).hide().hide,
+        lambda **of: PresignedRequest(2, A, bytes(16), 0, **of).hide().hidden,
         "path message_hash rho",
     ),
     uses(
         Tag.SUSPENSION_TAG,
-        lambda key, **at: Suspensions.tag(Stub(_tag_key=key), AbortedSession(**at)),
+        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key), AbortedSession(**at)),
         "key user_id key_id session_id",
     ),
     of_fields(

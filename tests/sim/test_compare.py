@@ -58,7 +58,7 @@ def test_scopes_and_failures_are_told() -> None:
 
 
 def test_splits_need_explanations() -> None:
-    with pytest.raises(UsageError, match="as it is: no replay with explain=True"):
+    with pytest.raises(UsageError, match="as it is: not a replay with explain=True"):
         compare({"as it is": replay(MS)}).stacked_bars()
 
 

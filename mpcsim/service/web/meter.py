@@ -105,7 +105,7 @@ class MeterMiddleware:
         if not self._installed:
             asyncio.get_running_loop().set_task_factory(_timed_task)
             if CURVES:
-                sys.setprofile(_CLOCK.heard)
+                sys.setprofile(_CLOCK.on_profile_event)
             self._installed = True
         account = RequestCosts(
             request_ids.current_request_id(),
@@ -155,7 +155,7 @@ def time_in_thread(work: Callable[[], T], *, locks: bool = True) -> Callable[[],
 
     def timed() -> T:
         if CURVES:
-            sys.setprofile(_CLOCK.heard)
+            sys.setprofile(_CLOCK.on_profile_event)
         began, curve = time.thread_time_ns(), _CLOCK.curve
         try:
             return work()

@@ -436,7 +436,7 @@ def nearly_full(path, room):
 def test_what_a_full_disk_has_taken_of_a_share_does_not_stay(tmp_path, monkeypatch, reader):
     """Pieces of it are in the log of writes, as far as there was room."""
     monkeypatch.setattr(databases, "BUSY_S", 0.1)
-    path, share = tmp_path / "db", os.urandom(60_000)
+    path, share = tmp_path / "db", os.urandom(300_000)
     with crowded(path) as store, closing(sqlite3.connect(path)) as other:
         store.database.forget()
         put_in_force(store, "before")
