@@ -44,7 +44,7 @@ from mpcsim.protocols.frost.steps import prestart_hedge
 from mpcsim.protocols.key_share import CHECKSUM_BYTES, KeyShare, _stored
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import rounds as presign_rounds
-from mpcsim.protocols.presign.steps import nth
+from mpcsim.protocols.presign.steps import derive_name
 from mpcsim.protocols.presigned.steps import request, shift
 from mpcsim.protocols.reshare.rounds import _confirmation
 from mpcsim.protocols.sample_keys import keys
@@ -335,7 +335,7 @@ USES = [
         lambda transcript, record: _confirmation(transcript, Stub(to_bytes=lambda: record)),
         "transcript record",
     ),
-    uses(Tag.PRESIGN, nth, "of k"),
+    uses(Tag.PRESIGN, derive_name, "of k"),
     uses(Tag.PRESIGNED, requested, "finisher path pk message_hash rho epoch id R signers"),
     uses(
         Tag.RERANDOMISE,
