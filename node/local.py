@@ -55,7 +55,7 @@ from fastapi import FastAPI
 
 from mpcsim.crypto.rng import Rng, SeededRng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.service.operations import GatewayOptions, OpenGateway, open_gateway
+from mpcsim.service.operations import GatewayOptions, RunningGateway, open_gateway
 from mpcsim.service.vault import INTERACTIVE, Argon2Cost
 from mpcsim.service.web.transport import AsgiTransport, Limits
 from mpcsim.sim.call_times import CallTimes
@@ -83,13 +83,13 @@ ADDRESS: Final = "http://node"
 GATEWAY_ADDRESS: Final = "http://gateway"
 """Base addresses of the clients; nothing is looked up."""
 VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""What tokens and records take for the time of day when the virtual clock is at 0."""
+"""Time of day for tokens and records when the virtual clock is at 0."""
 NAME: Final = "local service"
-"""Of the service's thread."""
+"""Name of the service's thread."""
 SILENCE_MS: Final = 10_000.0
-"""After a call that is recorded: what it has left under way arrives."""
+"""Milliseconds after a recorded call in which messages still under way arrive."""
 CLOSING_S: Final = 5.0
-"""How long requests that nobody waits for any more may take at the end."""
+"""Seconds that requests may still take at the end, though nobody waits for them."""
 
 # The node logs for whoever operates it. Without this, Python would print its errors in a notebook.
 logging.getLogger("node").addHandler(logging.NullHandler())
@@ -103,8 +103,8 @@ class LocalService:
     """
 
     scope: ClassVar[Scope] = "rest"
-    """What its times are the times of: whole REST calls, vault and registry included."""
-    gateway: OpenGateway
+    """Scope of its times: whole REST calls, vault and registry included."""
+    gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
     app: FastAPI
     """The node."""
@@ -159,7 +159,7 @@ class LocalService:
         self.clock = clock
         self.cpu_factor = cpu_factor
         self.elapsed_ms = 0.0
-        """How long the last call took, by the service's clock: one draw (see ``repeat``)."""
+        """Duration of the last call by the service's clock: one draw (see ``repeat``)."""
         self._thread: _Thread = _VirtualThread(cpu_factor) if clock == "virtual" else _RealThread()
         self._began_s = self._thread.loop.time()
         self._closed = False
@@ -266,11 +266,13 @@ class LocalService:
         """
         headers = {} if username is None else self._authorization(username)
         return httpx.AsyncClient(
-            transport=_AsyncDoor(self), base_url=ADDRESS, headers=headers, timeout=None
+            transport=_AsyncTransport(self), base_url=ADDRESS, headers=headers, timeout=None
         )
 
     def _client(self, address: str, headers: dict[str, str]) -> httpx.Client:
-        return httpx.Client(transport=_Door(self), base_url=address, headers=headers, timeout=None)
+        return httpx.Client(
+            transport=_BlockingTransport(self), base_url=address, headers=headers, timeout=None
+        )
 
     def _authorization(self, username: str) -> dict[str, str]:
         return {"authorization": f"Bearer {self.gateway.token(username)}"}
@@ -344,7 +346,7 @@ class LocalService:
                 self.wait(pause_ms)
             began = self.now_ms
             try:
-                answer = self._made(call)
+                answer = self._call(call)
             except httpx.TransportError as error:
                 failure = f"{type(error).__name__}: {error}"
                 continue
@@ -384,8 +386,8 @@ class LocalService:
         return calls.build_graph(name, self.runs(call, runs), self._timeouts_s)
 
     def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[RecordedCall]:
-        """What a call sends, and when, in ``runs`` runs after a first that does not count: see
-        ``record``."""
+        """Return the messages of a call and their times, in ``runs`` runs after a first that does
+        not count: see ``record``."""
         if not is_whole_number(runs, 1):
             raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
@@ -400,7 +402,7 @@ class LocalService:
         carried: list[DeliveredMessage] = []
         try:
             self.change()
-            self._succeed(call)
+            self._call_successfully(call)
             gateway.listener = carried.append
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
@@ -408,7 +410,7 @@ class LocalService:
                 self.change(calls.recording_network(run), seed=run)
                 carried.clear()
                 began = self.now_ms
-                self._succeed(call)
+                self._call_successfully(call)
                 ended = self.now_ms - began
                 self.wait(SILENCE_MS)
                 made.append(RecordedCall(ended, tuple(carried)))
@@ -417,25 +419,25 @@ class LocalService:
             self.change(*before)
         return made
 
-    def _made(self, call: Callable[[], object]) -> object:
+    def _call(self, call: Callable[[], object]) -> object:
         """Make a call; a coroutine is run."""
         answer = call()
         return self.run(answer) if inspect.iscoroutine(answer) else answer
 
-    def _succeed(self, call: Callable[[], object]) -> None:
+    def _call_successfully(self, call: Callable[[], object]) -> None:
         """Make a call that has to succeed."""
-        answer = self._made(call)
+        answer = self._call(call)
         if isinstance(answer, httpx.Response) and answer.is_error:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 
     def wait(self, ms: float) -> None:
-        """Let time pass, by the service's clock."""
+        """Wait for ``ms`` milliseconds of the service's clock."""
         self.run(asyncio.sleep(ms / 1000))
 
     def change(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
-        """Put another network and other faults in force, from now on.
+        """Change the network and the faults from now on.
 
         Raises:
             UsageError: as for a new service: no site for a share holder, settings without effect.
@@ -510,7 +512,7 @@ class LocalService:
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Let what was begun come to an end, and close everything. Twice does no harm."""
+        """Finish what was begun, and close everything. A second call does no harm."""
         if self._closed:
             return
         self._closed = True
@@ -542,7 +544,7 @@ class LocalService:
         return f"LocalService({self.clock} time, network {name}, scope {self.scope})"
 
 
-class _Door(httpx.BaseTransport):
+class _BlockingTransport(httpx.BaseTransport):
     """Takes a blocking client's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:
@@ -553,7 +555,7 @@ class _Door(httpx.BaseTransport):
         return self._service.run(self._service.answer(request))
 
 
-class _AsyncDoor(httpx.AsyncBaseTransport):
+class _AsyncTransport(httpx.AsyncBaseTransport):
     """Takes a coroutine's requests to the service."""
 
     def __init__(self, service: LocalService) -> None:
@@ -616,7 +618,7 @@ class _Thread(ABC):
 
 
 class _VirtualThread(_Thread):
-    """One coroutine behind the other; in between, time stands still."""
+    """Event loop that runs one coroutine after the other; in between, time stands still."""
 
     def __init__(self, cpu_factor: float) -> None:
         make = partial(VirtualLoop, cpu_factor=cpu_factor)

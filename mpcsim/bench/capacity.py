@@ -17,7 +17,7 @@ from typing import Final
 
 from mpcsim.bench.primitives import primitive_costs
 from mpcsim.capacity.calibration.calibrating import Calibration
-from mpcsim.capacity.calibration.measuring import Measured, Service
+from mpcsim.capacity.calibration.measuring import Measurement, Service
 from mpcsim.capacity.deployment import Deployment
 from mpcsim.capacity.model.arrivals import Steady, Users
 from mpcsim.capacity.model.costs import Costs
@@ -102,14 +102,14 @@ def compare_with_twin(
         seconds: duration of each load in each repeat.
         report: called with each step.
     """
-    closed: list[Measured] = []
-    opened: dict[float, list[Measured]] = {load: [] for load in LOADS}
+    closed: list[Measurement] = []
+    opened: dict[float, list[Measurement]] = {load: [] for load in LOADS}
     rates: dict[float, float] = {}
     with Calibration([SIGN]) as calibration:
         service = calibration.service
         for repeat in range(repeats):
             report(f"repeat {repeat + 1} of {repeats}: costs")
-            calibration.round()
+            calibration.measure_round()
             report(f"repeat {repeat + 1}: {IN_FLIGHT} at a time")
             closed.append(_run_closed(service, seconds))
             rates = rates or {load: load * closed[0].per_s for load in LOADS}
@@ -123,15 +123,15 @@ def compare_with_twin(
     return _compare(costs, closed, opened, rates), costs
 
 
-def _run_closed(service: Service, seconds: float) -> Measured:
+def _run_closed(service: Service, seconds: float) -> Measurement:
     first = service.closed(SIGN, IN_FLIGHT, 4 * IN_FLIGHT)
     return service.closed(SIGN, IN_FLIGHT, max(4 * IN_FLIGHT, round(first.per_s * seconds)))
 
 
 def _compare(
     costs: Costs,
-    closed: Sequence[Measured],
-    opened: Mapping[float, Sequence[Measured]],
+    closed: Sequence[Measurement],
+    opened: Mapping[float, Sequence[Measurement]],
     rates: Mapping[float, float],
 ) -> list[Comparison]:
     def twin(arrivals: Steady | Users) -> Run:
@@ -196,15 +196,17 @@ def _load_at(
     return (low + high) / 2
 
 
-def _per_s(measured: Measured) -> float:
+def _per_s(measured: Measurement) -> float:
     return measured.per_s
 
 
-def _percentile(percent: float, measured: Measured) -> float:
+def _percentile(percent: float, measured: Measurement) -> float:
     return measured.percentile(percent)
 
 
-def _values(measured: Sequence[Measured], value: Callable[[Measured], float]) -> tuple[float, ...]:
+def _values(
+    measured: Sequence[Measurement], value: Callable[[Measurement], float]
+) -> tuple[float, ...]:
     return tuple(value(each) for each in measured)
 
 

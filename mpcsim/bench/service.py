@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from mpcsim.capacity.calibration.callers import PASSWORD, Answer, Key, post
-from mpcsim.capacity.calibration.service import Served, resident_mb, start
+from mpcsim.capacity.calibration.service import ServiceProcesses, resident_mb, start
 from mpcsim.errors import UsageError
 from mpcsim.protocols.presign import MAX_COUNT
 from mpcsim.service.operations.supervisor import (
@@ -30,7 +30,7 @@ from mpcsim.service.operations.supervisor import (
     backend,
     free_port,
     gateway_program,
-    running,
+    process_group,
 )
 
 KEYS: Final = 32
@@ -100,7 +100,7 @@ def _measure_system(
     signing_only: bool = False,
 ) -> dict[str, float]:
     """Return figures of a node in front of a gateway, the last of the programs."""
-    with running() as processes:
+    with process_group() as processes:
         served = start(processes, programs, folder)
         tokens = [served.token(f"user-{n}") for n in range(keys)]
         load = _Load(served, runs)
@@ -144,7 +144,7 @@ class _Connection:
 class _Load:
     """Sender of requests, which measures the service."""
 
-    def __init__(self, served: Served, runs: int) -> None:
+    def __init__(self, served: ServiceProcesses, runs: int) -> None:
         self._address = served.address
         self._runs = runs
         self._served = served
@@ -193,7 +193,7 @@ class _Load:
         with closing(_Connection(self._address)) as node:
 
             def sign(n: int) -> bytes:
-                return node.post("/v3/wallet/sign", key.token, key.signing(n))
+                return node.post("/v3/wallet/sign", key.token, key.signing_request(n))
 
             name = "presigned" if key.presignatures else key.curve
             self._time(node, f"service_sign_{name}", sign, runs)
@@ -257,7 +257,7 @@ class _Load:
 
     async def _presign(self, key: Key, count: int) -> None:
         while len(key.presignatures) < count:
-            body = {**key.stored(), "count": min(MAX_COUNT, count - len(key.presignatures))}
+            body = {**key.request_fields(), "count": min(MAX_COUNT, count - len(key.presignatures))}
             status, made = await self._post(key.token, "/v3/wallet/presign", body)
             if status != 200:
                 raise UsageError(f"presign: {status} {made}")
@@ -277,7 +277,7 @@ class _Load:
             for n in numbers:
                 if n == requests // 10:
                     self._figures[f"service_node_{name}_tenth_mb"] = resident_mb(node)
-                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing(n))
+                status, _ = await self._post(key.token, "/v3/wallet/sign", key.signing_request(n))
                 errors += status != 200
 
         before = self._served.cpu_ms()

@@ -22,8 +22,8 @@ from itertools import count
 from typing import Final
 from weakref import WeakKeyDictionary, finalize
 
-from mpcsim.carrier import AtOnce, End, Exchange, Pieces
 from mpcsim.ids import CLIENT, PartyId
+from mpcsim.link_transport import Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
@@ -108,7 +108,7 @@ class SimulatedNetwork:
         return now - self._since
 
     @property
-    def instant(self) -> bool:
+    def is_instant(self) -> bool:
         """Whether transfers take no time at present: there is no network."""
         return self.model is None
 
@@ -118,17 +118,17 @@ class SimulatedNetwork:
         return self.model is not None and self.model.connection.forwarding == "stream"
 
     @property
-    def faulty(self) -> bool:
+    def has_faults(self) -> bool:
         """Whether there are faults: messages may get lost or late."""
         return bool(self.faults)
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """Return the exchange of a request and its answer between two ends.
 
         Messages under way when conditions change arrive under the old ones.
         """
         if self._links is None or (asking, asked) not in self._links.service_paths:
-            return AtOnce()
+            return ImmediateExchange()
         return _LinkExchange(self._links, asking, asked)
 
     def notify_listener(self, carried: DeliveredMessage) -> None:
@@ -160,7 +160,7 @@ class SimulatedNetwork:
             await asyncio.sleep(wait / 1000)
         return tuple(kept)
 
-    def down(self, party: PartyId, restart: Callable[[], None]) -> bool:
+    def is_down(self, party: PartyId, restart: Callable[[], None]) -> bool:
         """Return whether a crash keeps an MPC node down now; its first time calls ``restart``."""
         for index, crash in enumerate(self.crashes):
             if crash.party != party or self._handled[party] < crash.after_messages:
@@ -173,7 +173,7 @@ class SimulatedNetwork:
                 return True
         return False
 
-    def handled(self, party: PartyId) -> None:
+    def on_handled(self, party: PartyId) -> None:
         """Count a request that an MPC node has handled under these conditions."""
         self._handled[party] += 1
 
@@ -263,7 +263,7 @@ class _Links:
 class _LinkExchange:
     """Exchange of a request and its answer over a simulated link (``carrier.Exchange``)."""
 
-    def __init__(self, links: _Links, asking: End, asked: End) -> None:
+    def __init__(self, links: _Links, asking: Endpoint, asked: Endpoint) -> None:
         self.links = links
         self._there = asking, asked
         self.number = links.pair()
@@ -271,22 +271,22 @@ class _LinkExchange:
         self._under_way = 0
         self._closed = False
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """Wait while a request of this size travels."""
         await self._transmit_size(self._there, size)
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """Wait while an answer of this size travels back."""
         await self._transmit_size(self._there[::-1], size)
 
-    async def refuse(self, size: int) -> None:
+    async def receive_refusal(self, size: int) -> None:
         """Do nothing: an answer that refuses takes its time like any other."""
 
-    def going(self, pieces: Pieces) -> Pieces:
+    def stream_request(self, pieces: Pieces) -> Pieces:
         """Return the pieces of a request as they arrive at the other end."""
         return self._transmit(self._there, pieces)
 
-    def coming(self, pieces: Pieces) -> Pieces:
+    def stream_reply(self, pieces: Pieces) -> Pieces:
         """Return the pieces of an answer as they arrive back."""
         return self._transmit(self._there[::-1], pieces)
 
@@ -314,14 +314,14 @@ class _LinkExchange:
         if self._closed and not self._under_way:
             self.links.release(self.number)
 
-    async def _transmit_size(self, ends: tuple[End, End], size: int) -> None:
+    async def _transmit_size(self, ends: tuple[Endpoint, Endpoint], size: int) -> None:
         async def one() -> Pieces:
             yield bytes(size)
 
         async for _ in self._transmit(ends, one()):
             pass
 
-    async def _transmit(self, ends: tuple[End, End], pieces: Pieces) -> Pieces:
+    async def _transmit(self, ends: tuple[Endpoint, Endpoint], pieces: Pieces) -> Pieces:
         loop = asyncio.get_running_loop()
         body = _MessageBody(self, ends)
         sending = loop.create_task(body.send(pieces))
@@ -340,7 +340,7 @@ class _LinkExchange:
 class _MessageBody:
     """Message under way over an exchange's connection, in the pieces in which it comes."""
 
-    def __init__(self, exchange: _LinkExchange, ends: tuple[End, End]) -> None:
+    def __init__(self, exchange: _LinkExchange, ends: tuple[Endpoint, Endpoint]) -> None:
         self.arriving: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
         """Pieces at the other end, each with its time of arrival; None at the end."""
         self._exchange = exchange

@@ -3,7 +3,6 @@
 import json
 from contextlib import closing
 
-import nbformat
 import pytest
 
 from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
@@ -162,7 +161,7 @@ def test_a_filled_gateway(tmp_path):
             for n, user in enumerate(users):
                 held = [registry.key(user.user_id, "secp256k1")]
                 held += [
-                    link.node.store.active(user.user_id, "secp256k1")
+                    link.node.store.active_share(user.user_id, "secp256k1")
                     for link in gateway.links.values()
                 ]
                 if n < 3:
@@ -172,6 +171,8 @@ def test_a_filled_gateway(tmp_path):
 
 
 def test_notebooks_are_timed(tmp_path):
+    import nbformat  # loads a grammar of addresses: a second
+
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
     nbformat.write(notebook, tmp_path / "01_small.ipynb")
     before = (tmp_path / "01_small.ipynb").read_bytes()

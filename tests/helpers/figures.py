@@ -20,7 +20,7 @@ from mpcsim.attacks.picture import matrix_chart
 from mpcsim.attacks.report import collect, run
 from mpcsim.capacity import Deployment, Part
 from mpcsim.crypto.rng import SeededRng
-from mpcsim.lab.explorer.overview import data_flow
+from mpcsim.lab.explorer.data_flow_figure import data_flow
 from mpcsim.service.smart_account import setup
 from mpcsim.service.smart_account.client import figures as operations
 from mpcsim.service.smart_account.client.client import Flow, ServiceTransport, SmartAccountClient
@@ -222,7 +222,7 @@ def of_operations() -> dict[str, Draw]:
 @cache
 def flow() -> Flow:
     """A transfer, signed with a whole key: nobody looks at who signs."""
-    service = setup.embedded(rng=SeededRng("figures, chain"))
+    service = setup.over_embedded_chain(rng=SeededRng("figures, chain"))
     key = setup.account(SeededRng("figures, owner").bytes(32))
     service.bundler.pay(service.owner_account(key.address), 10**18)
     client = SmartAccountClient(ServiceTransport(service), chain_id=service.chain.chain_id)

@@ -369,7 +369,7 @@ async def test_not_even_to_see_that_it_is_damaged(case):
         async def late_and_damaged(name: str, go_on: Pass) -> Reply:
             reply = await go_on()
             case.clock.now += LIFETIME_S + 1
-            begun = wire.Signing.from_bytes(reply.body)
+            begun = wire.SignReply.from_bytes(reply.body)
             return replace(reply, body=replace(begun, vault=None).to_bytes())
 
         house.transport.hook = on("sign", late_and_damaged)
@@ -396,7 +396,7 @@ async def test_a_share_whose_multiplication_state_was_discarded_begins_nothing(c
     async with case.opened() as house:
         sealed = SealedShare.parse(stored_share(case.record))
         vaults = house.wallet._vaults
-        opened = await vaults.opened_share(house.caller(), sealed, OPERATOR, Timing())
+        opened = await vaults.open_share(house.caller(), sealed, OPERATOR, Timing())
         opened.share.guard.discard(OPERATOR)
         house.wallet._signer._first_with_vault = early
         assert (await case.sign(house)).message.startswith(

@@ -246,11 +246,11 @@ async def test_records_that_differ(house):
     texts = set()
     theirs: dict[int, bytes] = {}
 
-    def steal(body: wire.Recovering) -> wire.Recovering:
+    def steal(body: wire.RecoverReply) -> wire.RecoverReply:
         theirs.update(body.records)
         return body
 
-    house.transport.hook = on("recover", wallets.altering(wire.Recovering, steal))
+    house.transport.hook = on("recover", wallets.altering(wire.RecoverReply, steal))
     await house.recover("ed25519", "bob")
     for change in (
         lambda r: {OPERATOR: r[OPERATOR]},
@@ -259,10 +259,10 @@ async def test_records_that_differ(house):
         lambda r: dict.fromkeys(r, b"?"),
     ):
 
-        def shown(body: wire.Recovering, change: Any = change) -> wire.Recovering:
+        def shown(body: wire.RecoverReply, change: Any = change) -> wire.RecoverReply:
             return replace(body, records=change(body.records))
 
-        house.transport.hook = on("recover", wallets.altering(wire.Recovering, shown))
+        house.transport.hook = on("recover", wallets.altering(wire.RecoverReply, shown))
         texts.add(await failing(errors.UntrustedNode, house.recover("ed25519")))
         await settled(house)
     assert texts == {

@@ -18,7 +18,7 @@ FLOORS: list[list[str]] = [
     ["ids", "platforms", "strict_json"],
     ["crypto"],
     ["protocols"],
-    ["carrier"],
+    ["link_transport"],
     ["sim"],
     ["service"],
     ["node"],
@@ -128,7 +128,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["picture", "service"],
     ],
     "lab/explorer": [
-        ["browser_files", "model", "overview"],
+        ["browser_files", "data_flow_figure", "model"],
         ["parties", "saved"],
         *([each] for each in ("widget", "explorer", "tampering")),
     ],

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, ROLES, PartyId
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.network.latency import LogNormal
 from mpcsim.sim.network.service_paths import DeliveredMessage
 from mpcsim.sim.network.topology import Network
@@ -58,8 +58,8 @@ def recording_network(run: int) -> Network:
 class _MessageName(NamedTuple):
     """What a message is called in every run."""
 
-    asking: End
-    asked: End
+    asking: Endpoint
+    asked: Endpoint
     nth: int
     """Of the requests between these ends."""
     answer: bool
@@ -116,7 +116,7 @@ def build_graph(
         steps.append(Step(place, "rest", counts_of[place], label, waits_for, tuple(sends)))
     ends = tuple(sorted(numbers[need] for need in last))
     steps.append(Step(CLIENT, "rest", counts_of[CLIENT] + 1, "client done", ends, ()))
-    exchanges: dict[tuple[End, End, int], int] = {}
+    exchanges: dict[tuple[Endpoint, Endpoint, int], int] = {}
     packets = tuple(
         GraphMessage(
             _display_name(each),
@@ -143,7 +143,7 @@ def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
 def _messages_by_name(name: str, run: RecordedCall) -> dict[_MessageName, DeliveredMessage]:
     """Its messages by name; those after its end left out."""
     found: dict[_MessageName, DeliveredMessage] = {}
-    nth: Counter[tuple[End, End]] = Counter()
+    nth: Counter[tuple[Endpoint, Endpoint]] = Counter()
     asking: dict[int, _MessageName] = {}
     for carried in sorted(run.messages, key=lambda c: (c.exchange, c.given_ms)):
         request = asking.get(carried.exchange)
@@ -188,7 +188,7 @@ def _sender(each: _MessageName) -> PartyId:
     return _party_at(each.asked if each.answer else each.asking)
 
 
-def _party_at(end: End) -> PartyId:
+def _party_at(end: Endpoint) -> PartyId:
     return GATEWAY if end is None else end
 
 
@@ -196,7 +196,7 @@ def _place_name(place: PartyId) -> str:
     return "gateway" if place == GATEWAY else ROLES[place]
 
 
-def message_name(asking: End, asked: End, nth: int, *, answer: bool) -> str:
+def message_name(asking: Endpoint, asked: Endpoint, nth: int, *, answer: bool) -> str:
     """What a message of a call is called.
 
     Args:

@@ -11,9 +11,9 @@ from typing import Final
 
 import numpy as np
 
-from mpcsim.carrier import End
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, PartyId
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.latency import Constant
 from mpcsim.sim.network.service_paths import service_paths
@@ -220,7 +220,7 @@ def _routes(
     return routes
 
 
-def _end(place: PartyId) -> End:
+def _end(place: PartyId) -> Endpoint:
     return None if place == GATEWAY else place
 
 

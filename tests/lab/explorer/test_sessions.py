@@ -6,7 +6,7 @@ from mpcsim import Simulation
 from mpcsim.errors import UsageError
 from mpcsim.lab.explorer import Edit, Explorer
 from mpcsim.lab.explorer.model.fields import FLIP, PLUS_G
-from mpcsim.lab.explorer.model.sessions import altering
+from mpcsim.lab.explorer.model.sessions import with_alterations
 from mpcsim.sim import Adversary, alter_kind
 from tests.lab.explorer.wallets import NETWORK, presigned
 
@@ -121,4 +121,4 @@ def test_an_adversary_can_be_edited_too_and_other_cheats_cannot(wallet):
     explorer.edit(3, 1, "Respond", "R_i", PLUS_G)
     assert explorer.view.aborts[0].reason == "COMMITMENT_OPENING"
     with pytest.raises(UsageError, match="is no party and no Adversary"):
-        altering(object(), [])
+        with_alterations(object(), [])

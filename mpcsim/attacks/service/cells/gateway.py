@@ -30,7 +30,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
 from mpcsim.service.vault.halves import seal_halves
 from mpcsim.service.vault.strings import KEY_BYTES
-from mpcsim.service.vault.use import hashes
+from mpcsim.service.vault.use import sha256_each
 
 # ------------------------------------------------------------------ the client's side
 
@@ -86,7 +86,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
     if answer.verb == "open":
         opened = wire.VaultOpened.from_bytes(answer.reply)
     else:
-        opened = wire.Signing.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
+        opened = wire.SignReply.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
     secret = bytes(mine.combine(opened.halves, env.seal_keys()).secret)
     store = SecretStore.from_text(key["secret_store"])
     return succeed_if(
@@ -97,7 +97,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
 def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
     """Hand out seal keys of the gateway's own for the user's new vault."""
     proxy, alice = env.intercept_gateway(), env.user()
-    mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
+    mine = {party: SealKey.generate(SystemRng()) for party in MPC_NODES}
 
     def substitute(call: Call) -> None:
         if call.path == "/mpc/v1/nodes":
@@ -156,7 +156,7 @@ def _sign_changed(
     change: Callable[[wire.Sign], wire.Sign],
     curve: str = CURVE,
     path: str | None = None,
-) -> tuple[Strings, bytes, wire.Signing]:
+) -> tuple[Strings, bytes, wire.SignReply]:
     """Change a user's request to sign; return the key, the signature if any, and the answer.
 
     Raises:
@@ -176,7 +176,7 @@ def _sign_changed(
     (asked, *_) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    return key, signature, wire.Signing.from_bytes(asked.reply)
+    return key, signature, wire.SignReply.from_bytes(asked.reply)
 
 
 def message_of_its_own(env: AttackEnvironment) -> Finding:
@@ -203,7 +203,7 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     def another_client(body: wire.Sign) -> wire.Sign:
         (share,) = env.shares(env.me).values()
         party = stand_in(share, body.session_id, PartyId(body.signer))
-        return replace(body, message=WANTED, messages=party, first=hashes(party))
+        return replace(body, message=WANTED, messages=party, first=sha256_each(party))
 
     _, _, answer = _sign_changed(env, another_client)
     return succeed_if(

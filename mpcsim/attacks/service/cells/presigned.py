@@ -131,7 +131,7 @@ def forget_used(wallet: Any) -> None:
         found: Presignature = opened(*arguments)
         return replace(found, use=Use())
 
-    wallet._presigner.part = part
+    wallet._presigner.open_part = part
 
 
 def sign(user: User, key: Strings, presignatures: list[str], message: str) -> bytes:
