@@ -1,4 +1,4 @@
-"""The catalogue: every entry, every row of the table of known attacks, and what does not apply.
+"""Catalogue of the gallery: its entries, the table of known attacks, and rows that do not apply.
 
 The rows: P for Paillier-based signing, O for oblivious transfer and DKLs signing, D for key
 generation, secret sharing and resharing, S for signing, FROST, output and operations.

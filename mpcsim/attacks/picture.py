@@ -1,5 +1,4 @@
-"""The matrix of attacks at a glance: each with the check on and off, in a few words. Needs
-matplotlib."""
+"""Chart of the attack matrix: each attack with the check on and off. Needs matplotlib."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory of a signing party, measured in a process of its own."""
+"""Benchmark of memory: a signing party in a process of its own."""
 
 from __future__ import annotations
 

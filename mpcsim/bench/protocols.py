@@ -1,4 +1,4 @@
-"""CPU time, bytes, messages and message delays of every protocol."""
+"""Benchmark of protocols: CPU time, bytes, messages and message delays of each."""
 
 from __future__ import annotations
 

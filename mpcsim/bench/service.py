@@ -1,4 +1,4 @@
-"""The service as its callers see it: real processes on loopback, no injected latency.
+"""Benchmark of the service as its callers see it: real processes on loopback, no injected latency.
 
 One process each for both MPC nodes, the gateway and the REST node, and this one, which sends the
 requests. Requests one at a time are sent as bytes made beforehand, so that their times are the

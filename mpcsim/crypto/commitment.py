@@ -1,4 +1,4 @@
-"""Commit now, open later: V = H(session, committer, values..., u) with 32 random bytes u.
+"""Hash commitments: V = H(session, committer, values..., u) with 32 random bytes u.
 
 Hiding and binding in the random-oracle model. Session and committer are inside the hash, so a
 rushing party cannot pass off a copied commitment as its own.

@@ -1,4 +1,4 @@
-"""Randomness is an argument, never a global.
+"""Sources of randomness, which are arguments and never globals.
 
 ``SystemRng`` is the default. Each protocol session draws one 32-byte seed from it and forks its
 own ``Drbg``, so that a paused session resumes exactly where it was. ``SeededRng`` makes whole

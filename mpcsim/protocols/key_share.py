@@ -192,7 +192,7 @@ class Guard:
 
 @dataclass(frozen=True)
 class KeyShare:
-    """One holder's share of a key. The repr shows public data only."""
+    """A holder's share of a key. The repr shows public data only."""
 
     record: PublicKeyRecord
     identifier: PartyId

@@ -1,4 +1,5 @@
-"""Plain arithmetic on all of edwards25519, as a careless library would offer it.
+"""Arithmetic on all of edwards25519, points of small order included, as a careless library offers
+it.
 
 It takes points that libsodium refuses: of small order, with a torsion component, not canonical.
 For attackers and for the naive side of a research build; slow, and nothing in it is checked.

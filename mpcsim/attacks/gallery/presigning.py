@@ -1,4 +1,4 @@
-"""Attacks on presignatures: a nonce that is there before the message, and may be there twice.
+"""Attacks on presignatures: reuse, a message chosen after the nonce, a steered re-randomisation.
 
 The honest party is 1. Where it answers, the cheater finishes, and may choose message and rho; where
 it finishes, the cheater answers.

@@ -1,4 +1,4 @@
-"""The catalogue of the compromise matrix: every entry, and what there must be."""
+"""Catalogue of the compromise matrix: its entries, and the cells and attacks they must cover."""
 
 from __future__ import annotations
 

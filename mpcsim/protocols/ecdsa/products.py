@@ -87,7 +87,7 @@ class Committed:
 
 @dataclass(frozen=True)
 class Products:
-    """Everything that a signature share needs but the message."""
+    """Nonce and products: all that a signature share needs beside the message."""
 
     R: Secp256k1Point
     r_x: Scalar

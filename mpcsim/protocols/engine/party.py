@@ -91,7 +91,7 @@ one, so that a few forged ones cannot take the place of the real one (it can be 
 
 
 class Party(Generic[S, R]):
-    """One party of one session.
+    """Party of a session: a state machine that runs the rounds of its protocol.
 
     Its life, in the order of this class: ``start`` runs the first round; ``receive`` accepts a
     message (open, decode, keep) and runs every round whose messages are all there; the last round,

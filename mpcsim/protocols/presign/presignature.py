@@ -1,4 +1,4 @@
-"""One signer's part of a signature whose message is still to come."""
+"""Presignature: a signer's part of a signature whose message is still to come."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Body(Message):
 
 @dataclass(frozen=True)
 class Presignature:
-    """One signer's part of a presignature. The repr shows public data only.
+    """A signer's part of a presignature. The repr shows public data only.
 
     Good for one signature: with two, on any messages, the other signer has the key. Its store must
     see to it that what was used, or may have been, is not there any more when the

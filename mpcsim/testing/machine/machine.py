@@ -1,4 +1,4 @@
-"""The state machine: Hypothesis runs through the API, and shrinks what it trips over.
+"""State machine of the kit: Hypothesis makes runs through the API, and shrinks failures.
 
     check_wallet_service(HttpTarget("http://127.0.0.1:9091", token=my_tokens))
 

@@ -1,4 +1,4 @@
-"""Protocol sessions that can be run again and again, with what is right about their results."""
+"""Scenarios: protocol sessions that can be repeated, with a check of their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks by the gateway in what it answers: MPC nodes, keys and records of its own; and with the
+"""Attacks by the gateway's answers: MPC nodes, keys and records of its own; and with the
 database."""
 
 from __future__ import annotations

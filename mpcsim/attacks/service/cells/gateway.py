@@ -1,4 +1,4 @@
-"""Attacks by the gateway on what passes it: requests to sign, vaults, seal keys."""
+"""Attacks by the gateway on requests that pass it: signing, vaults, seal keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that are rolled back, and disks that are copied."""
+"""Attacks with stores that are rolled back, and with copies of disks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presignatures: made, used, and used again after the caller has restored its database."""
+"""Steps with presignatures: make them, use them, and use them again from a restored database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a share: its public key, its password, whether it is whole."""
+"""Steps that inspect a share: its public key, its password, whether it is whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing, rightly and wrongly, with one's own shares."""
+"""Steps that sign with a user's own shares, rightly and wrongly."""
 
 from __future__ import annotations
 
