@@ -110,7 +110,7 @@ def signing_call(
     Raises:
         UsageError: an unknown option, or two that do not go together.
     """
-    return _recorded(
+    return _record(
         Signing(
             curve,
             signer,
@@ -124,7 +124,7 @@ def signing_call(
 
 
 @cache
-def _recorded(signing: Signing) -> MessageGraph:
+def _record(signing: Signing) -> MessageGraph:
     name = f"sign {signing}"
     settings = Settings(
         waas_api_url="http://gateway",

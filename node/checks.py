@@ -15,7 +15,7 @@ from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import Refused
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord
-from mpcsim.service.rpc.wire import Hello, Signing
+from mpcsim.service.rpc.wire import Hello, SignReply
 from mpcsim.service.vault import (
     Argon2Cost,
     EncryptedShare,
@@ -27,7 +27,7 @@ from mpcsim.service.vault import (
     answer_tag,
     open_share,
 )
-from mpcsim.service.web.entries import note
+from mpcsim.service.web.request_records import annotate_request
 from node.errors import ApiError, BadRequest, UntrustedNode
 from node.models import StoredShare
 
@@ -44,7 +44,7 @@ def parse_store(secret_store: str) -> SecretStore:
         store = SecretStore.from_text(secret_store)
     except MalformedVault:
         raise BadRequest("Invalid secret_store") from None
-    note(key_id=store.key_id)
+    annotate_request(key_id=store.key_id)
     return store
 
 
@@ -93,7 +93,7 @@ class SealedShare:
     curve: str
 
     @property
-    def fits(self) -> bool:
+    def matches_store(self) -> bool:
         """Whether the secret store is of this key."""
         store = self.secret_store
         return (store.key_id, store.curve) == (self.key_id, self.curve)
@@ -117,7 +117,7 @@ class OpenedShare:
     """Epochs of the key before this one."""
 
 
-def opened_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
+def open_sealed_share(sealed: SealedShare, key: VaultKey, user_id: str) -> KeyShare:
     """The share of the key that it is said to be of.
 
     Raises:
@@ -158,7 +158,7 @@ def check_share(share: KeyShare, key_id: str) -> None:
 
 
 def check_answer(
-    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: Signing
+    share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: SignReply
 ) -> None:
     """See that what an MPC node says answers this request to sign. Before any message of the
     protocol is looked at: nobody is to be blamed for an answer to something else.
@@ -213,7 +213,9 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
         ApiError: they are others.
     """
     found = record.epoch, record.public_key.encode(), record.chain_code
-    if found != (key.epoch, key.public_key, key.chain_code) or not key.names(record.to_bytes()):
+    if found != (key.epoch, key.public_key, key.chain_code) or not key.matches_shares(
+        record.to_bytes()
+    ):
         raise UntrustedNode("The MPC nodes have signed a record of other shares than these")
 
 

@@ -15,8 +15,8 @@ from mpcsim.protocols.engine import Party
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.signing import signer, to_sign, verifies
 from mpcsim.sim.network.topology import Network
+from mpcsim.sim.run.completion import Validate
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.ending import Validate
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.realtime.realtime import real_time
 from mpcsim.sim.traces.records import Verdict

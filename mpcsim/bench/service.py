@@ -30,7 +30,7 @@ from mpcsim.service.operations.supervisor import (
     backend,
     free_port,
     gateway_program,
-    running,
+    process_group,
 )
 
 KEYS: Final = 32
@@ -100,7 +100,7 @@ def _measured(
     signing_only: bool = False,
 ) -> dict[str, float]:
     """Figures of a node in front of a gateway, the last of the programs."""
-    with running() as processes:
+    with process_group() as processes:
         served = start(processes, programs, folder)
         tokens = [served.token(f"user-{n}") for n in range(keys)]
         load = _Load(served, runs)

@@ -25,8 +25,8 @@ from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import ShareStore, StoredShare
 from mpcsim.service.operations import open_gateway
 from mpcsim.service.operations.data_folder import store_file
-from mpcsim.service.operations.supervisor import backend, running
-from mpcsim.service.rpc.standing import ACTIVE, PREPARED
+from mpcsim.service.operations.supervisor import backend, process_group
+from mpcsim.service.rpc.activation_messages import ACTIVE, PREPARED
 from mpcsim.service.rpc.statements import KeyRecord, SignedRecord, Vote, shares_hash
 from mpcsim.service.storage.database import REGISTRY
 
@@ -132,7 +132,7 @@ def _start_s(folders: list[Path]) -> float:
     """Median time of a start."""
     took = []
     for folder in folders:
-        with running() as processes:
+        with process_group() as processes:
             began = time.perf_counter()
             processes.start(*backend(folder), quiet=True)
             took.append(time.perf_counter() - began)

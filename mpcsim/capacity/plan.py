@@ -41,8 +41,8 @@
 
 Keys are the fields of the classes; what is left out is as there. Times of ``kind = "times"`` are
 ``at_s = [...]``, or from a CSV: ``file = "calls.csv"`` with its ``column``. Paths begin at the
-file's folder. A network has the spellings of a scenario (``mpcsim.sim.network.spellings``). An
-error begins with the path of its entry.
+file's folder. A network is written as in a scenario
+(``mpcsim.sim.network.network_specification``). An error begins with the path of its entry.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from mpcsim.capacity.model.parts import Exactness
 from mpcsim.capacity.model.workload import Workload
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.files.toml import key_path
+from mpcsim.sim.network.transport import is_whole_number
 
 if TYPE_CHECKING:
     from mpcsim.capacity.results.run import Run
@@ -146,7 +146,7 @@ class Plan:
         for name in ("hours", "minutes", "seconds"):
             if not 0 <= (length := getattr(self, name)) < math.inf:
                 raise UsageError(f"plan {name} is {length}: below 0, or not finite")
-        if not whole(self.seed, 0):
+        if not is_whole_number(self.seed, 0):
             raise UsageError(f"plan seed is {self.seed}: not a whole number from 0 on")
         if not self.deadline_ms > 0:
             raise UsageError(f"plan deadline_ms is {self.deadline_ms}: not above 0")
@@ -232,8 +232,8 @@ def _plan(table: Mapping[str, Any], folder: Path) -> Plan:
 
 def _choices(value: Any, at: str) -> dict[str, tuple[int | float, ...]]:
     return {
-        name: tables.each(values, inside(at, name), files.check_number)
-        for name, values in tables.entries(value, at).items()
+        name: tables.decode_list(values, key_path(at, name), files.check_number)
+        for name, values in tables.as_table(value, at).items()
     }
 
 

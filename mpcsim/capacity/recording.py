@@ -24,7 +24,7 @@ from mpcsim.ids import ROLES
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.vault import Argon2Cost
 from mpcsim.sim.replay import calls
-from mpcsim.sim.replay.calls import AT_ONCE, Run
+from mpcsim.sim.replay.calls import AT_ONCE, RecordedCall
 from node.local import LocalService
 from node.process.settings import Settings
 
@@ -49,7 +49,7 @@ def record_operation(name: str) -> Operation:
     with LocalService(settings=settings, cost=_CHEAP, secrets_seed=secrets) as service:
         recorder = _LockRecorder(service, _caller(service, name))
         runs = service.runs(recorder.call, RUNS)
-        graph = calls.graph(name, runs)
+        graph = calls.build_graph(name, runs)
         # The first call is a warm-up.
         locks = _key_locks(name, runs, recorder.moments[1:], recorder.began_ms[1:])
         return Operation(name, graph, recorder.request_bytes, recorder.response_bytes, locks)
@@ -154,7 +154,7 @@ def _lock_nodes(place: Hashable) -> Iterable[str]:
 
 def _key_locks(
     name: str,
-    runs: Sequence[Run],
+    runs: Sequence[RecordedCall],
     moments: Sequence[Sequence[_LockChange]],
     began_ms: Sequence[float],
 ) -> tuple[KeyLock, ...]:
@@ -166,7 +166,7 @@ def _key_locks(
     first = [(each.lock, each.acquired) for each in moments[0]]
     if any([(each.lock, each.acquired) for each in run] != first for run in moments):
         raise UsageError(f"{name}: its key locks differ from run to run")
-    arrived = [calls.arrivals(name, run) for run in runs]
+    arrived = [calls.arrival_times(name, run) for run in runs]
     by: list[str] = []
     refused: list[str] = []
     for nth, (lock, acquired) in enumerate(first):

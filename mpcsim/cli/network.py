@@ -80,5 +80,5 @@ def _preset(text: str) -> Network:
 
 def summary(network: Network) -> str:
     """How far apart its sites are, in a line."""
-    links = [f"{link.a} - {link.b} {link.means}" for link in network.links]
+    links = [f"{link.a} - {link.b} {link.mean_text}" for link in network.links]
     return ", ".join(links) + " (one way, on average)"

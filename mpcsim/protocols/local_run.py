@@ -88,7 +88,7 @@ class LocalRun(Generic[R]):
         self.delivered += 1
         return message
 
-    def rejoin(self, party: Participant[R], outputs: list[Output[R]]) -> None:
+    def replace_party(self, party: Participant[R], outputs: list[Output[R]]) -> None:
         """Put a party resumed from its snapshot in the place of the one that crashed.
 
         Args:

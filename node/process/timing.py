@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from mpcsim.service.web.entries import Span, totals_ms
+from mpcsim.service.web.request_records import Span, totals_ms
 
 
 class Timing:

@@ -38,16 +38,16 @@ class Workers:
         It cannot be stopped once it runs: await the result under ``asyncio.shield``, so that a
         request that is given up leaves at once and the result still arrives.
         """
-        future = asyncio.get_running_loop().run_in_executor(self._pool, meter.in_thread(work))
-        future.add_done_callback(_noted)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, meter.time_in_thread(work))
+        future.add_done_callback(_retrieve_exception)
         return future
 
-    def later(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def run_in_background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine that goes on even if whoever began it is gone."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_noted)
+        task.add_done_callback(_retrieve_exception)
         return task
 
     async def close(self) -> None:
@@ -60,7 +60,7 @@ class Workers:
         self.argon2.close()
 
 
-def _noted(future: asyncio.Future[Any]) -> None:
+def _retrieve_exception(future: asyncio.Future[Any]) -> None:
     """Whoever waits has the error; nobody left to wait is no reason to complain."""
     if not future.cancelled():
         future.exception()

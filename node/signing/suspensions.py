@@ -13,9 +13,9 @@ from typing import Final
 
 from mpcsim.crypto.rng import Rng
 from mpcsim.ids import MPC_NODES
-from mpcsim.service.errors import suspended
-from mpcsim.service.rpc import notices
-from mpcsim.service.rpc.wire import Occasion, Suspend
+from mpcsim.service.errors import key_suspended
+from mpcsim.service.rpc import suspension_notices
+from mpcsim.service.rpc.wire import AbortedSession, Suspend
 from node.checks import OpenedShare, cannot_begin
 from node.errors import ApiError, Upstream
 from node.gateway_client.client import GatewayClient
@@ -47,9 +47,10 @@ class Report:
     async def __call__(self, culprit: int) -> bool:
         """Report; says whether the gateway has taken note already."""
         share = self.opened.share
-        at = Occasion(self.user_id, share.record.epoch, self.session_id)
+        at = AbortedSession(self.user_id, share.record.epoch, self.session_id)
         sealed = {
-            j: notices.seal(share.peers[j].pair_secret, at, j, culprit, self.rng) for j in MPC_NODES
+            j: suspension_notices.seal_notice(share.peers[j].pair_secret, at, j, culprit, self.rng)
+            for j in MPC_NODES
         }
         body = Suspend(at, self.tag, sealed, share.record.curve_name)
         return await self.suspensions.report(body, self.opened)
@@ -72,7 +73,7 @@ class Suspensions:
             ApiError: it is suspended.
         """
         if key_id in self._refused:
-            raise cannot_begin(suspended())
+            raise cannot_begin(key_suspended())
 
     async def report(self, body: Suspend, opened: OpenedShare) -> bool:
         """Have a key suspended. This goes on, whether or not the caller still waits.
@@ -85,7 +86,9 @@ class Suspensions:
         """
         key_id = body.occasion.key_id
         once = len(self._refused) >= MAX_REPORTS
-        task = self._refused[key_id] = self._workers.later(self._reported(body, opened, once))
+        task = self._refused[key_id] = self._workers.run_in_background(
+            self._report_until_noted(body, opened, once)
+        )
         await asyncio.wait([task], timeout=REPORT_S)
         return task.done() and not task.cancelled() and task.result()
 
@@ -93,7 +96,7 @@ class Suspensions:
         """Whatever waits for its next attempt makes its last one now."""
         self._closing.set()
 
-    async def _reported(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
+    async def _report_until_noted(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:
         """Ask until the gateway has taken note, or will not. That it knows no such key is no
         answer: its registry may have been put back."""
         key_id, delay = body.occasion.key_id, FIRST_RETRY_S

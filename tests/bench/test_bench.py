@@ -162,7 +162,7 @@ def test_a_filled_gateway(tmp_path):
             for n, user in enumerate(users):
                 held = [registry.key(user.user_id, "secp256k1")]
                 held += [
-                    link.node.store.active(user.user_id, "secp256k1")
+                    link.node.store.active_share(user.user_id, "secp256k1")
                     for link in gateway.links.values()
                 ]
                 if n < 3:

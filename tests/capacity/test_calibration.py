@@ -24,7 +24,7 @@ from mpcsim.capacity.model.operations import REQUEST, RESPONSE, Operation
 from mpcsim.capacity.recording import record_operation
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 from mpcsim.sim.replay.steps import GATEWAY
 from tests.helpers.processes import until
 
@@ -141,8 +141,8 @@ def test_event_loops_have_as_many_turns_for_a_message_as_most_often():
 
 def operation() -> Operation:
     packets = (
-        Packet("request 1 client → gateway", CLIENT, GATEWAY, 10, 0, 0),
-        Packet("answer to request 1 client → gateway", GATEWAY, CLIENT, 10, 1, 0),
+        GraphMessage("request 1 client → gateway", CLIENT, GATEWAY, 10, 0, 0),
+        GraphMessage("answer to request 1 client → gateway", GATEWAY, CLIENT, 10, 1, 0),
     )
     steps = (
         Step(CLIENT, "rest", 1, "client 1", (), (0,)),

@@ -10,14 +10,14 @@ from mpcsim.capacity.model.costs import POINTS, Costs, Scheduling, Stage
 from mpcsim.capacity.model.operations import Operation
 from mpcsim.capacity.model.speed import Speed
 from mpcsim.errors import UsageError
-from mpcsim.sim.replay import MessageGraph, Packet, Step
+from mpcsim.sim.replay import GraphMessage, MessageGraph, Step
 
 SAMPLES = np.random.default_rng(1).lognormal(0.0, 0.5, 5000)
 HERE = Speed(20.0, 400.0, 50.0, 1.0)
 
 
 def operation(size: int = 100) -> Operation:
-    packets = (Packet("request 1 client → gateway", 3, 0, size, 0, 0),)
+    packets = (GraphMessage("request 1 client → gateway", 3, 0, size, 0, 0),)
     steps = (Step(3, "rest", 1, "client 1", (), (0,)), Step(3, "rest", 2, "client done", (0,), ()))
     return Operation("sign secp256k1", MessageGraph("sign", steps, packets, "rest"), 10, 20, ())
 

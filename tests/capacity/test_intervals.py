@@ -14,13 +14,13 @@ from mpcsim.capacity.results.intervals import (
     relaxation_time_s,
     student_t_quantile,
 )
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 SERVICE_S = 0.005
 WINDOWS = 60
 
 
-def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> list[Sketch]:
+def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> list[QuantileSketch]:
     """The times of the calls that come in each window of one run, its first tenth left out."""
     count = source.poisson(load / SERVICE_S * length_s)
     due = np.sort(source.uniform(0, length_s, count))
@@ -29,7 +29,7 @@ def mm1_windows(load: float, length_s: float, source: np.random.Generator) -> li
     window = (due / length_s * WINDOWS).astype(int)
     sketches = []
     for k in range(WINDOWS // 10, WINDOWS):
-        sketches.append(Sketch())
+        sketches.append(QuantileSketch())
         sketches[-1].add((ended - due)[window == k] * 1000)
     return sketches
 
@@ -56,7 +56,7 @@ def compared(load: float, length_s: float, at: float, runs: int) -> list[str]:
         sketches = mm1_windows(load, length_s, source)
         ms = at * exact_ms(load, 0.99)
         counts = np.array([each.count for each in sketches], float)
-        beyond = np.array([each.count and each.count * (1 - each.rank(ms)) for each in sketches])
+        beyond = np.array([each.count and each.count * (1 - each.cdf(ms)) for each in sketches])
         lasts = {"length_s": 0.9 * length_s, "relaxation_time_s": memory_of(load), "error": 0.05}
         found.append(compare_share(counts, beyond, 0.01, **lasts))  # type: ignore[arg-type]
     return found
@@ -134,7 +134,7 @@ def test_too_short_a_run_has_none_and_says_how_long_it_takes(
 
 def test_demand_beyond_capacity_has_none() -> None:
     assert relaxation_time_s(200.0, 190.0) == math.inf
-    sketches = [Sketch() for _ in range(WINDOWS)]
+    sketches = [QuantileSketch() for _ in range(WINDOWS)]
     for sketch in sketches:
         sketch.add(np.ones(100))
     found = interval(sketches, 0.5, length_s=1e9, relaxation_time_s=math.inf)

@@ -26,7 +26,7 @@ from mpcsim.capacity.results.collecting import CLASSES, Counts, Gauges
 from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.results.run import Run
 from mpcsim.errors import UsageError
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 from tests.helpers.made_up_costs import made_up
 
 WINDOW_S = 2.0
@@ -59,8 +59,8 @@ def run_of_windows(
     """
     windows = []
     for counts, ms in zip(attempts, took_ms, strict=True):
-        still = Sketch.of(under_way_ms if len(windows) == len(attempts) - 1 else ())
-        sketch = Sketch()
+        still = QuantileSketch.of(under_way_ms if len(windows) == len(attempts) - 1 else ())
+        sketch = QuantileSketch()
         sketch.add(np.full(counts[0], ms))
         done = np.array([counts[0]])
         parts = np.zeros((1, len(PARTS)))

@@ -13,9 +13,9 @@ import pytest
 
 from mpcsim.cli.token import fresh
 from mpcsim.service.operations import supervisor as system
-from mpcsim.service.operations.supervisor import HOST, Program, free_port, running
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import listen
+from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
+from mpcsim.service.process.http_limits import listen
+from mpcsim.service.process.process_lifetime import interrupt_once
 from tests.helpers.processes import (
     PATIENCE_S,
     PORTS,
@@ -162,7 +162,7 @@ HTTPServer(("127.0.0.1", int(sys.argv[1])), Hello).serve_forever()
 def test_who_does_not_stop_is_killed(monkeypatch):
     monkeypatch.setattr(system, "STOPPING_S", 0.2)
     port = free_port()
-    with running() as processes:
+    with process_group() as processes:
         command = [sys.executable, "-c", DEAF, str(port)]
         processes.start(Program("deaf", command, port, "", "/"), quiet=True)
         process_id = processes.process_id("deaf")
@@ -173,7 +173,7 @@ def test_who_does_not_stop_is_killed(monkeypatch):
 def test_only_the_first_signal_interrupts(number):
     before = signal.getsignal(number)
     cleaned_up = False
-    with pytest.raises(KeyboardInterrupt), stopped_once():
+    with pytest.raises(KeyboardInterrupt), interrupt_once():
         try:
             signal.raise_signal(number)
         finally:
@@ -187,7 +187,7 @@ def test_only_the_first_signal_interrupts(number):
 def test_what_is_ignored_stays_so():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        with stopped_once():
+        with interrupt_once():
             signal.raise_signal(signal.SIGHUP)
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     finally:

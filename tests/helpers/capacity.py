@@ -19,7 +19,7 @@ from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR
 from mpcsim.sim.replay import MessageGraph
-from mpcsim.sim.replay.steps import GATEWAY, Packet, Step
+from mpcsim.sim.replay.steps import GATEWAY, GraphMessage, Step
 
 POINTS = 4097
 WAITS = Client()
@@ -93,12 +93,12 @@ def fork_join_service(
         times: how that is distributed.
     """
     messages = (
-        Packet(ASKS, CLIENT, GATEWAY, size, 0, 0),
-        Packet(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
-        Packet(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
-        Packet(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
-        Packet(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
-        Packet(SAYS, GATEWAY, CLIENT, size, 4, 0),
+        GraphMessage(ASKS, CLIENT, GATEWAY, size, 0, 0),
+        GraphMessage(ASKS_OPERATOR, GATEWAY, OPERATOR, size, 1, 1),
+        GraphMessage(ASKS_INSTITUTION, GATEWAY, INSTITUTION, size, 1, 2),
+        GraphMessage(OPERATOR_SAYS, OPERATOR, GATEWAY, size, 2, 1),
+        GraphMessage(INSTITUTION_SAYS, INSTITUTION, GATEWAY, size, 3, 2),
+        GraphMessage(SAYS, GATEWAY, CLIENT, size, 4, 0),
     )
     steps = (
         Step(CLIENT, "", 0, "", (), (0,)),

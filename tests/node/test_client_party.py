@@ -23,7 +23,7 @@ from node import errors
 from node.process.timing import Timing
 from node.process.workers import Workers
 from node.signing.client_party import AbortHandling, ClientParty, SessionAborted, SessionStuck
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 HASH = bytes(range(32))
 CURVES = ("secp256k1", "ed25519")
@@ -310,7 +310,7 @@ def cheating(kind: str, change: Callable[[bytes], bytes], to: PartyId = CLIENT) 
 
     def prepare(peers: Peers) -> None:
         honest = peers.parties[OPERATOR]
-        spoil = on(kind, lambda message: change(message.encode(honest.wire)), to={to})
+        spoil = alter_kind(kind, lambda message: change(message.encode(honest.wire)), to={to})
         peers.parties[OPERATOR] = Adversary(honest, spoil)
 
     return prepare

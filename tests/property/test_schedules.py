@@ -78,7 +78,7 @@ def restart(run: LocalRun, i: int) -> None:
     """Replace a party by what its snapshot gives back, and deliver all it ever sent again."""
     old = run.parties[PartyId(i)]
     saved = old.snapshot()
-    new, outputs = Party.resume(old.definition, saved, share=old.share)
+    new, outputs = Party.resume(old.definition, saved, share=old.share_in)
     assert new.snapshot() == saved
     assert (new.outcome, _waits_for(new)) == (old.outcome, _waits_for(old))
     run.parties[PartyId(i)] = new

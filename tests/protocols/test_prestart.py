@@ -20,7 +20,7 @@ from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.prestart import FIRST_KIND
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations, malformations
-from tests.helpers.adversary import Adversary, on
+from tests.helpers.adversary import Adversary, alter_kind
 
 PAIR = (CLIENT, OPERATOR)
 CURVES = ("secp256k1", "ed25519")
@@ -202,7 +202,9 @@ def test_a_failed_ot_check_names_the_client_in_whatever_order_it_speaks(late):
     """Or it could guess again after each restart of the operator, whose store would not know."""
     mine, message = honest_first("ecdsa")
     party = operator("ecdsa")
-    guess = on("Offer", lambda offer: replace(offer, offer=replace(offer.offer, t=bytes(32))))
+    guess = alter_kind(
+        "Offer", lambda offer: replace(offer, offer=replace(offer.offer, t=bytes(32)))
+    )
     (send,) = (each for each in party.start() if isinstance(each, Send))
     (offer,) = Adversary(mine, guess).receive(OPERATOR, send.data)
     mail = [sealed_early(party, message.encode(mine.wire)), offer.data]

@@ -16,7 +16,7 @@ from mpcsim.protocols.engine import Party
 from mpcsim.protocols.frost.messages import Commitments
 from mpcsim.protocols.signing import to_sign, verifies
 from mpcsim.sim.network.latency import LogNormal
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import Crash, drop, noise, partition
 from mpcsim.sim.simulation import Policy
@@ -198,7 +198,7 @@ def spoil_offer(message):
 
 
 def cheating(kind: str, change: Callable) -> dict[int, Callable[[Party], Adversary]]:
-    return {2: lambda party: Adversary(party, on(kind, change))}
+    return {2: lambda party: Adversary(party, alter_kind(kind, change))}
 
 
 def test_after_an_attack_the_set_up_is_discarded_until_the_next_recovery() -> None:

@@ -15,7 +15,7 @@ from mpcsim.ids import PartyId
 from mpcsim.sim.network.draws import SeededDraws, TransferKey
 from mpcsim.sim.network.latency import Uniform
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.replay.kernels.draws import DrawTable, Sampled
+from mpcsim.sim.replay.kernels.draws import DrawTable, SampledDraws
 from mpcsim.sim.run.compute import Free
 from mpcsim.sim.run.faults import FaultPlan, noise
 from mpcsim.sim.simulation import Simulation
@@ -28,12 +28,12 @@ KEY = TransferKey(PartyId(1), PartyId(2), 0, 0)
 
 
 def dropped(plan: FaultPlan) -> list[bool]:
-    return [plan.fate("Commit", 1, 2).dropped for _ in range(64)]
+    return [plan.decide("Commit", 1, 2).dropped for _ in range(64)]
 
 
 STREAMS: dict[str, Callable[[int], Any]] = {
     "engine": lambda seed: SeededDraws(seed)(KEY, WAY),
-    "replay": lambda seed: list(Sampled(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
+    "replay": lambda seed: list(SampledDraws(seed, 0)(KEY, WAY, "forward", slice(0, 3))),
     "table": lambda seed: list(DrawTable(3, seed)(KEY, WAY, "forward", slice(0, 3))),
     "faults": lambda seed: dropped(FaultPlan(noise(drop=0.5), seed)),
     "arrivals": lambda seed: list(draw_times(Steady(5.0), 0.0, 3.0, seed, 0)),

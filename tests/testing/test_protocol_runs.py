@@ -119,7 +119,7 @@ FAST = {implementations.Fragile}
 def test_planted_mistakes(mistake):
     found = hunted(mistake)
     assert type(found) is PLANTED[mistake].Broken
-    assert len(found.failure.steps) <= 4, str(found)
+    assert len(found.failure.roots) <= 4, str(found)
     names = {**vars(protocols), mistake.__name__: mistake}
     with pytest.raises(type(found)) as again:
         exec(found.failure.snippet, names)

@@ -168,4 +168,4 @@ def test_a_run_that_does_not_fail_again_is_marked():
         check_wallet_service(target, profile, seed=0)
     assert caught.value.failure.notes == []
     assert caught.value.__context__ is None
-    assert len(caught.value.failure.steps) == 1
+    assert len(caught.value.failure.roots) == 1

@@ -38,7 +38,7 @@ from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Rev
 from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 RETRY = Consequence.RETRY
@@ -174,7 +174,7 @@ def bad_share(build: Build) -> Finding:
     """Deal party 1 the right share plus one."""
     one = ED25519.scalar(1)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     run_to_end(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
     outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
     shares = [o.result for o in outcomes if isinstance(o, Done)]
@@ -363,7 +363,7 @@ def two_chain_codes(build: Build) -> Finding:
     def other(message: Reveal) -> Reveal:
         return replace(message, chain_code=bytes(32))
 
-    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), on("Reveal", other, {THIRD}))
+    adversary = Adversary(cheating_dealer(ALL, "secp256k1"), alter_kind("Reveal", other, {THIRD}))
     honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
     run_to_end(honest[HONEST], adversary, honest[THIRD])
     records = [p.outcome.result.record for p in honest.values() if isinstance(p.outcome, Done)]
@@ -387,7 +387,7 @@ def chosen_chain_code(build: Build) -> Finding:
                 return replace(message, chain_code=part)
         return message
 
-    adversary.tamper = on("Reveal", steer)
+    adversary.tamper = alter_kind("Reveal", steer)
     honest = honest_dealer(build, curve="secp256k1")
     run_to_end(honest, adversary)
     if not isinstance(honest.outcome, Done):
@@ -412,7 +412,7 @@ def identity_in_base_ot(build: Build) -> Finding:
         r_0 = -SECP256K1.hash_to_point(Tag.OT_BASE_POINT, *parts)
         return MultiplicationOffer(replace(offer, r0=(r_0, *offer.r0[1:])))
 
-    adversary.tamper = on("MultiplicationOffer", annihilate)
+    adversary.tamper = alter_kind("MultiplicationOffer", annihilate)
     honest = honest_dealer(build, curve="secp256k1")
 
     def run_it() -> Finding:

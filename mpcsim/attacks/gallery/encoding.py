@@ -36,7 +36,7 @@ from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 # ---------------------------------------------------------------------- P4: ambiguous hashing
 
@@ -146,7 +146,7 @@ def scalar_out_of_range(build: Build) -> Finding:
         return message.seen + (message.share.n + edwards.L).to_bytes(32, "little")
 
     honest = signer(build, HONEST)
-    run_to_end(honest, Adversary(cheating_signer(), on("SignatureShare", raised)))
+    run_to_end(honest, Adversary(cheating_signer(), alter_kind("SignatureShare", raised)))
     if not isinstance(honest.outcome, Done):
         return finding_of(honest)
     signature = honest.outcome.result

@@ -33,7 +33,7 @@ from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterCommit
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR, ALL = (HONEST, CHEATER), (HONEST, CHEATER, THIRD)
 MESSAGE, WANTED = b"pay 5 to Alice", b"pay everything to the attacker"
@@ -205,7 +205,9 @@ def equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
 
 def false_lists(build: Build) -> Finding:
     """Another hiding commitment toward party 3: the signers sign over different lists."""
-    other = on("Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD})
+    other = alter_kind(
+        "Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD}
+    )
     honest = {i: signer(build, i, ALL) for i in (HONEST, THIRD)}
     run_to_end(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
     return _blamed(honest, HONEST, THIRD)
@@ -233,7 +235,7 @@ def _blamed(honest: dict[Any, Any], i: int, j: int) -> Finding:
 def bad_signature_share(build: Build) -> Finding:
     """Send z_2 + 1."""
     honest = signer(build, HONEST)
-    bad = on("SignatureShare", lambda m: replace(m, share=m.share + ONE))
+    bad = alter_kind("SignatureShare", lambda m: replace(m, share=m.share + ONE))
     run_to_end(honest, Adversary(cheating_signer(), bad))
     outcome = honest.outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:

@@ -58,7 +58,7 @@ from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import as_loaded, keys
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 SIGNERS = (HONEST, CHEATER)
 
@@ -150,7 +150,7 @@ def opened(
             return message
         return replace(message, offer=craft(Receiver.of(shares[CHEATER], diary[2].keep.transcript)))
 
-    adversary.tamper = on("Offer", tamper)
+    adversary.tamper = alter_kind("Offer", tamper)
     setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
     honest = honest_party(build, ecdsa.ECDSA, setup, HONEST, label)
     run: LocalRun[Any] = LocalRun([honest, adversary])

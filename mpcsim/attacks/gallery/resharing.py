@@ -29,7 +29,7 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.reshare import RESHARE
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on
+from mpcsim.sim.run.adversary import Adversary, alter_kind
 
 DEALERS = (CHEATER, THIRD)
 """A recovery: parties 2 and 3 deal, party 1 has lost its share. Party 2 cheats."""
@@ -90,7 +90,7 @@ ONE_PHASE = replace(RESHARE, rounds=(COMMIT, REVEAL, DEAL, FINISH))
 def split_view(build: Build) -> Finding:
     """The cheater deals to party 1 and not to party 3. Who has dropped its old share?"""
     shares = keys("ed25519")
-    silent = on("Deal", lambda message: None, to={THIRD})
+    silent = alter_kind("Deal", lambda message: None, to={THIRD})
     # Party 1 deals, too: the honest parties have the old threshold between them.
     dealers = (HONEST, CHEATER, THIRD)
     members = {i: member(build, shares, i, dealers) for i in (HONEST, THIRD)}
@@ -119,7 +119,7 @@ def last_confirmation(build: Build) -> Finding:
     shares = keys("ed25519")
     members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
-    silent = on("Confirm", lambda message: None, to={THIRD})
+    silent = alter_kind("Confirm", lambda message: None, to={THIRD})
     cheater = Adversary(cheating_party(RESHARE, setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
     local.start()
@@ -141,7 +141,7 @@ def last_confirmation(build: Build) -> Finding:
 def bad_helper(build: Build) -> Finding:
     """Deal the party that lost its share something else."""
     shares, one = keys("ed25519"), ED25519.scalar(1)
-    bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
+    bad = alter_kind("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
     run_to_end(members[HONEST], Adversary(cheating_party(RESHARE, setup), bad), members[THIRD])

@@ -45,7 +45,7 @@ from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
 from mpcsim.protocols.engine import Definition, Done, Inbox, RoundOutput, View
 from mpcsim.protocols.sample_keys import keys
-from mpcsim.sim.run.adversary import Adversary, on, with_round
+from mpcsim.sim.run.adversary import Adversary, alter_kind, with_round
 
 PAIR = (HONEST, CHEATER)
 ALL = (HONEST, CHEATER, THIRD)
@@ -286,7 +286,7 @@ def chosen_nonce(build: Build) -> Finding:
 
 def two_faced_commit(build: Build) -> Finding:
     """Another nonce for party 3: the others' transcripts differ, and so do their OTs."""
-    other = on("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
+    other = alter_kind("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
     run_to_end(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
     for i, j in ((HONEST, THIRD), (THIRD, HONEST)):
@@ -308,7 +308,7 @@ def zero_denominator(build: Build) -> Finding:
         theirs = adversary.party.inbox.received(SignatureShare)[HONEST]
         return replace(message, u_i=-theirs.u_i)
 
-    adversary.tamper = on("SignatureShare", annihilate)
+    adversary.tamper = alter_kind("SignatureShare", annihilate)
     honest = honest_signer(build)
 
     def run_it() -> Finding:
@@ -343,7 +343,7 @@ def duplicate_signers(build: Build) -> Finding:
 def released_unverified(build: Build) -> Finding:
     """A wrong numerator: the signature is invalid."""
     one = SECP256K1.scalar(1)
-    wrong = on("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
+    wrong = alter_kind("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
     run_to_end(honest, Adversary(cheating_signer(ECDSA), wrong))
     if not isinstance(honest.outcome, Done):

@@ -102,8 +102,8 @@ class Store:
 def again(store: Store, cheater: Any) -> None:
     """Go on with the restored party, against a cheater that begins anew."""
     local: LocalRun[Any] = LocalRun([store, cheater])
-    local.rejoin(store, store.crash_and_restore())
-    local.rejoin(cheater, cheater.start())
+    local.replace_party(store, store.crash_and_restore())
+    local.replace_party(cheater, cheater.start())
     local.finish()
 
 
@@ -248,8 +248,8 @@ def proof_rolled_back(build: Build) -> Finding:
             record_rounds(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng
         )
         local: LocalRun[Any] = LocalRun([copy, cheater])
-        local.rejoin(copy, outputs)
-        local.rejoin(cheater, cheater.start())
+        local.replace_party(copy, outputs)
+        local.replace_party(cheater, cheater.start())
         local.finish()
         proof = cheater.inbox.received(Reveal)[HONEST].proof
         if proof is None:

@@ -46,12 +46,12 @@ from mpcsim.service.web.transport import AsgiTransport, Limits
 from node.checks import OpenedShare, SealedShare
 from node.errors import ApiError
 from node.gateway_client.client import GatewayClient
-from node.gateway_client.trust import Trust
+from node.gateway_client.identity_pinning import PinnedIdentities
 from node.local import VIRTUAL_START, LocalService
 from node.models import Curve, StoredShare
 from node.process.settings import Settings
 from node.process.timing import Timing
-from node.signing.early import Asked, Beginning
+from node.signing.combined_opening import SessionOpening, SessionRequest
 from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 
@@ -78,7 +78,7 @@ SETTLING_MS: Final = 120_000
 Ask = Callable[[str, wire.Body], bytes]
 """Asks one MPC node: verb and body to the reply."""
 
-Signs = Callable[[str, wire.Sign], Coroutine[Any, Any, wire.Signing]]
+Signs = Callable[[str, wire.Sign], Coroutine[Any, Any, wire.SignReply]]
 """Asks the gateway to begin a signing session, with a token."""
 
 Strings = dict[str, str]
@@ -125,14 +125,14 @@ class AttackEnvironment:
         """Tell the REST node who the MPC nodes are, as its settings would: nobody can know before
         the service's first start."""
         known = {party: self.node(party).hello().identity for party in MPC_NODES}
-        self.service.app.state.wallet._gateway._trust = Trust(known)
+        self.service.app.state.wallet._gateway._trust = PinnedIdentities(known)
 
     def restart_node(self) -> None:
         """Start the REST node anew: it forgets what it has taken from the gateway."""
         client = self.service.app.state.wallet._gateway
         client._nodes = None
         if not self.pinned:
-            client._trust = Trust(None)
+            client._trust = PinnedIdentities(None)
 
     def restart_gateway(self) -> None:
         """Start the gateway anew, as far as the MPC nodes hear of that."""
@@ -363,7 +363,7 @@ class AttackEnvironment:
         """What shows an MPC node that the secret store is behind a request to open it: whoever has
         the store has the key for it."""
         boot = self.node(party).hello().boot
-        use = VaultUse.opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
+        use = VaultUse.for_opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
         return wire.UseProof(boot, use.mac(store.auth_keys[party]))
 
     def get_registered(self, path: str, token: str | bytes | None) -> Any:
@@ -477,12 +477,12 @@ class StolenCredentials(Wallet):
         self.kept: list[KeyShare] | None = None
         """Shares that are kept; None: what is made is activated, too."""
         self.sessions: list[SessionKey] = []
-        self.tags: dict[wire.Occasion, bytes] = {}
+        self.tags: dict[wire.AbortedSession, bytes] = {}
         """Of every signing session."""
         gateway.sign = self._record_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         sessions, vaults = self._sessions, self._vaults
         sessions.fresh_key = self._record_session_keys(sessions.fresh_key)  # type: ignore[method-assign]
-        vaults.share = self._with_own_guards(vaults.share)  # type: ignore[method-assign]
+        vaults.share_in = self._with_own_guards(vaults.share_in)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
     def recover_unactivated(self, curve: Curve = CURVE) -> KeyShare:
@@ -533,15 +533,15 @@ class StolenCredentials(Wallet):
         ).halves
         return bytes(reply_key.combine(halves, env.seal_keys()).secret)
 
-    def start_signing(self, strings: Strings, message: bytes) -> wire.Signing:
+    def start_signing(self, strings: Strings, message: bytes) -> wire.SignReply:
         """What the operator answers to a first request, whether or not the share opens.
 
         Raises:
             Refusal: it is refused.
         """
         sealed = SealedShare.parse(StoredShare.model_validate(strings))
-        beginning = Beginning(
-            Asked(sealed, OPERATOR, message),
+        beginning = SessionOpening(
+            SessionRequest(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
             boots={party: self.env.node(party).hello().boot for party in MPC_NODES},
             key=SessionKey(),
@@ -574,16 +574,16 @@ class StolenCredentials(Wallet):
         Raises:
             Refusal: it is refused.
         """
-        signing = self._signer.with_share(
+        signing = self._signer.sign_with_share(
             self.caller, signer, OpenedShare(share, 0), message, Timing()
         )
         return bytes.fromhex(self.env.run(signing))
 
     def _record_tags(self, sign: Signs) -> Signs:
-        async def keep(token: str, body: wire.Sign) -> wire.Signing:
+        async def keep(token: str, body: wire.Sign) -> wire.SignReply:
             reply = await sign(token, body)
             user_id = self.caller.claims.user_id
-            self.tags[wire.Occasion(user_id, body.key_id, body.session_id)] = reply.tag
+            self.tags[wire.AbortedSession(user_id, body.key_id, body.session_id)] = reply.tag
             return reply
 
         return keep

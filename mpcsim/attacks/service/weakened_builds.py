@@ -19,10 +19,10 @@ from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.sessions.sessions import Session
 from mpcsim.service.mpc_node.store import StoredShare
-from mpcsim.service.rpc import notices, wire
+from mpcsim.service.rpc import suspension_notices, wire
+from mpcsim.service.rpc.activation_messages import ListShares, ShareInfoPage
 from mpcsim.service.rpc.grants import _CONTENT, _MAC_BYTES, Grant, Scope
-from mpcsim.service.rpc.standing import Holdings, ListHoldings
-from mpcsim.service.rpc.statements import SignedRecord, Suspended
+from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt
 from mpcsim.service.rpc.tokens import Claims, TokenVerifier
 from mpcsim.service.vault import (
     PresignatureHeader,
@@ -35,7 +35,7 @@ from mpcsim.service.vault.sealing import share_key
 from node.api.auth import Authenticator
 from node.checks import OpenedShare
 from node.errors import ApiError, UntrustedNode
-from node.gateway_client.trust import Trust
+from node.gateway_client.identity_pinning import PinnedIdentities
 from node.local import VIRTUAL_START, LocalService
 from node.signing.sessions import Caller
 
@@ -264,7 +264,7 @@ def _trust_holdings_at_start(service: LocalService) -> None:
 
     async def resolve_at_start() -> None:
         for link in activation._links.values():
-            Holdings.from_bytes(await link.ask(Scope("holdings"), ListHoldings("")))
+            ShareInfoPage.from_bytes(await link.ask(Scope("holdings"), ListShares("")))
 
     activation.resolve_at_start = resolve_at_start  # type: ignore[method-assign]
 
@@ -285,14 +285,14 @@ def _keep_write_log(service: LocalService) -> None:
 LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_write_log)
 
 
-class _TrustAnybody(Trust):
+class _TrustAnybody(PinnedIdentities):
     """Takes anybody for the MPC nodes."""
 
     def check(self, hellos: Any) -> None:
         pass
 
 
-class _TrustAnySealKey(Trust):
+class _TrustAnySealKey(PinnedIdentities):
     """Looks at identities alone."""
 
     def check(self, hellos: Any) -> None:
@@ -303,7 +303,7 @@ class _TrustAnySealKey(Trust):
                 raise
 
 
-def _replace_trust(kind: type[Trust]) -> Callable[[LocalService], None]:
+def _replace_trust(kind: type[PinnedIdentities]) -> Callable[[LocalService], None]:
     def replace_trust(service: LocalService) -> None:
         service.app.state.wallet._gateway._trust = kind(None)
 
@@ -338,7 +338,7 @@ def _accept_unsigned_messages(service: LocalService) -> None:
             plain = [strip_signature(data) for data in mail]
             return [out for data in plain for out in found._party.receive(*data)]
 
-        found._take = take
+        found._receive_all = take
         return found
 
     sessions.client = client
@@ -388,7 +388,7 @@ STORED_BOOTS: Final = Part(
 def _accept_any_header(service: LocalService) -> None:
     presigner = service.app.state.wallet._presigner
     headers: dict[bytes, PresignatureHeader] = {}
-    make, opened = presigner.make, presigner.part
+    make, opened = presigner.make, presigner.open_part
 
     async def noting(*arguments: Any) -> list[str]:
         made: list[str] = await make(*arguments)
@@ -398,7 +398,7 @@ def _accept_any_header(service: LocalService) -> None:
     def part(sealed: SealedPresignature, *arguments: Any) -> Any:
         return opened(replace(sealed, header=headers[sealed.header.id]), *arguments)
 
-    presigner.make, presigner.part = noting, part
+    presigner.make, presigner.open_part = noting, part
 
 
 ANY_HEADER: Final = Part(
@@ -440,13 +440,13 @@ def _ignore_failed_checks(times: int) -> Callable[[LocalService], None]:
         signer = wallet._signer
         for room in (wallet, vaults, signer, signer._early, wallet._presigner):
             room._suspensions = careless
-        opened = vaults.share
+        opened = vaults.share_in
 
         def share(*arguments: Any) -> KeyShare:
             found: KeyShare = opened(*arguments)
             return replace(found, guard=Guard())
 
-        vaults.share = share
+        vaults.share_in = share
 
     return weaken
 
@@ -497,8 +497,8 @@ def _suspend_for_anybody(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
-        said = Suspended(at.occasion.key_id, notices.digest(at.notice), 1)
-        return wire.Acknowledged(1, node._context.identity.sign(said))
+        said = SuspensionReceipt(at.occasion.key_id, suspension_notices.notice_digest(at.notice), 1)
+        return wire.SuspendReply(1, node._context.identity.sign(said))
 
     node._verbs = {**node._verbs, "suspend": suspend}
 
@@ -519,7 +519,7 @@ ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _accept_any_notic
 
 def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
     """A suspension by somebody who had no session and has no share."""
-    at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
+    at = wire.AbortedSession(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
     return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
 
 

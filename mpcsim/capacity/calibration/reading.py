@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.model.costs import LATER, Kind, Stage
 from mpcsim.capacity.model.operations import REQUEST
-from mpcsim.service.web.meter import Part
+from mpcsim.service.web.meter import RequestPart
 
-COLUMNS: Final = tuple(each.name for each in fields(Part) if each.type == "int")
+COLUMNS: Final = tuple(each.name for each in fields(RequestPart) if each.type == "int")
 """Columns of a meter's record about a part of a request."""
 _STAGES: Final[tuple[tuple[str, Kind, str], ...]] = (
     ("loop", "loop", "loop_curve"),

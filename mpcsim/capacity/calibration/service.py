@@ -13,13 +13,13 @@ from typing import Final
 from mpcsim.service.gateway.registry import Registry
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.operations.supervisor import (
+    ProcessGroup,
     Program,
-    Running,
     access_token,
     backend,
     free_port,
     node_program,
-    running,
+    process_group,
 )
 from mpcsim.service.storage.database import REGISTRY
 
@@ -66,11 +66,13 @@ def run_service(
     Raises:
         UsageError: a process does not start.
     """
-    with tempfile.TemporaryDirectory() as made, running(environment) as processes:
+    with tempfile.TemporaryDirectory() as made, process_group(environment) as processes:
         yield start(processes, programs or backend(made), folder or made)
 
 
-def start(processes: Running, programs: Sequence[Program], folder: Path | str) -> ServiceProcesses:
+def start(
+    processes: ProcessGroup, programs: Sequence[Program], folder: Path | str
+) -> ServiceProcesses:
     """Start a node in front of a gateway (the last of the programs), on their data folder."""
     gateway = programs[-1]
     node = node_program(free_port(), gateway)

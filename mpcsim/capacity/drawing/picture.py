@@ -21,7 +21,7 @@ from mpcsim.sim.colours import BLACK, DARK, GREY, LIGHT, PALE, WHITE, party_colo
 from mpcsim.sim.figures import TALLEST, Chart, new_chart
 from mpcsim.sim.figures.parts.canvas import add_heading
 from mpcsim.sim.figures.parts.style import FONT
-from mpcsim.sim.network.losses import described
+from mpcsim.sim.network.losses import describe_loss
 from mpcsim.sim.network.topology import Link
 
 # Sizes are in inches.
@@ -219,7 +219,7 @@ def _draw_group(axes: Axes, model: Model, group: _Group) -> None:
         y -= card.height + PAD
     for link in group.inside:
         _add_text(
-            axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.means}", color=GREY
+            axes, group.left + PAD, y - 0.06, f"{link.a} - {link.b}: {link.mean_text}", color=GREY
         )
         y -= 0.16
 
@@ -341,13 +341,13 @@ def _draw_links(axes: Axes, model: Model, groups: Sequence[_Group]) -> None:
 
 def _link_label(link: Link, named: bool) -> Iterator[str]:
     """Yield the lines of a link's label."""
-    yield f"{link.a}: {link.means}" if named else link.means
+    yield f"{link.a}: {link.mean_text}" if named else link.mean_text
     there, back = link.direction(link.a), link.direction(link.b)
     if min(there.mbit_per_s, back.mbit_per_s) < 1000:
         rates = dict.fromkeys(f"{each.mbit_per_s:g}" for each in (there, back))
         yield "/".join(rates) + " Mbit/s"
-    if there.lossy:
-        yield f"loss {described(there.loss)}"
+    if there.is_lossy:
+        yield f"loss {describe_loss(there.loss)}"
 
 
 def _draw_key(axes: Axes, model: Model) -> None:

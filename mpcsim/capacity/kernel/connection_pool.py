@@ -106,7 +106,7 @@ def serve_http2(
     _drop_failed(w, s, queue, now)
     while queue.head != NONE:
         half = n.connections[k].half[n.transfers[queue.head].side ^ n.heads[k].flip]
-        if half.given - half.delivered + more >= MESSAGES:
+        if half.messages_queued - half.messages_delivered + more >= MESSAGES:
             return
         hand_to_network(w, _pop_transfer(w, queue))
         more += 1

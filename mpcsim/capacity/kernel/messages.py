@@ -133,7 +133,7 @@ def send_message(w: CallRecords, n: Records, s: ServiceRecords, c: int, m: int, 
 @compiled
 def finish_transfer(w: CallRecords, n: Records, s: ServiceRecords, k: int, now: float) -> None:
     """Take a transfer from the network: it has arrived, or TCP has given it up."""
-    number = n.connections[k].told_number
+    number = n.connections[k].arrival_number
     c, m = w.deliveries[number].call, w.deliveries[number].message
     connection_pool.free_transfer(w, number)
     message = w.messages[m]
@@ -143,10 +143,10 @@ def finish_transfer(w: CallRecords, n: Records, s: ServiceRecords, k: int, now: 
         queue = w.connection_queues[head.link * len(s.processes) + head.session]
         connection_pool.serve_http2(w, n, s, queue, k, now)
     # If TCP has given up, the end of the call releases the connection.
-    ended = message.is_answer and not n.connections[k].told_failed
+    ended = message.is_answer and not n.connections[k].arrival_failed
     if (ended or failed) and w.connection[c, message.exchange] != NONE:
         connection_pool.release_connection(w, n, s, c, message.exchange, now)
-    if n.connections[k].told_failed:
+    if n.connections[k].arrival_failed:
         if not failed:
             report_failure(w, c, message.target, now)
         w.calls[c].pending -= 1

@@ -44,7 +44,10 @@ def fail_call(w: CallRecords, n: Records, s: ServiceRecords, c: int, now: float)
         if k == NONE:
             continue
         there, back = n.connections[k].half[0], n.connections[k].half[1]
-        idle = there.given == there.delivered and back.given == back.delivered
+        idle = (
+            there.messages_queued == there.messages_delivered
+            and back.messages_queued == back.messages_delivered
+        )
         # A busy HTTP/1.1 connection is released when what is under way on it has arrived.
         if idle or n.links[n.heads[k].link].http2:
             connection_pool.release_connection(w, n, s, c, exchange, now)

@@ -118,7 +118,7 @@ def _seconds(cell: str, heading: Column, decimal: str) -> float | None:
             return None
         if found.unit is not None:
             return found.value * Column("", found.unit, {}).unit_in_ms(None) / 1000
-        if heading.unit_in_name:
+        if heading.has_unit:
             return found.value * heading.unit_in_ms(None) / 1000
         return found.value / next((by for above, by in EPOCHS if found.value > above), 1.0)
     if clock := _CLOCK.fullmatch(cell):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mpcsim.capacity.model import arrival_files
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.streams import generator
 
 DAY_S = 86_400.0
@@ -182,7 +182,7 @@ class Users:
         return f"{self.count:,} users who think for {self.think_s:g} s"
 
     def __post_init__(self) -> None:
-        if not whole(self.count, 1):
+        if not is_whole_number(self.count, 1):
             raise UsageError(f"arrivals count is {self.count}: not a whole number from 1 on")
         if not 0 <= self.think_s < math.inf:
             raise UsageError(f"arrivals think_s is {self.think_s}: below 0, or not finite")

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 from mpcsim.capacity.model.arrivals import Arrivals, Bursts, Profile, Steady, Times, Users
 from mpcsim.capacity.model.incidents import EVENTS, Event
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network import spellings
+from mpcsim.sim.network import network_specification
 from mpcsim.sim.network.files import tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.topology import Network
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ PLAN_KEYS: Final = (
     *("deadline_ms", "curve", "sensitivity", "cheapest"),
 )
 """Other keys of a plan."""
-KEYS: Final = (*PARTS, *LIMITS, NETWORK, *spellings.KEYS, WORKLOAD, *PLAN_KEYS)
+KEYS: Final = (*PARTS, *LIMITS, NETWORK, *network_specification.KEYS, WORKLOAD, *PLAN_KEYS)
 
 ARRIVALS: Final[Mapping[str, type[Arrivals]]] = {
     "steady": Steady,
@@ -67,7 +67,7 @@ def decode_table(
     try:
         for name in table:
             if name not in KEYS:
-                raise UsageError(f"{inside('', name)}: {unknown('entry', name, KEYS)}")
+                raise UsageError(f"{key_path('', name)}: {unknown('entry', name, KEYS)}")
         return make(table, folder)
     except UsageError as error:
         raise UsageError(f"{source}: {error}") from None
@@ -99,11 +99,11 @@ def encode_deployment(model: object) -> dict[str, Any]:
 
 
 def _network(table: Mapping[str, Any], folder: Path) -> Network:
-    spelt = {name: value for name, value in table.items() if name in spellings.KEYS}
+    spelt = {name: value for name, value in table.items() if name in network_specification.KEYS}
     if NETWORK not in table:
-        return spellings.network(spelt) if spelt else Network.star()
+        return network_specification.parse_network(spelt) if spelt else Network.star()
     for name in spelt:
-        raise UsageError(f"{inside('', name)}: the network is there already, in a file")
+        raise UsageError(f"{key_path('', name)}: the network is there already, in a file")
     if not isinstance(name := table[NETWORK], str):
         raise UsageError(f"{NETWORK}: {name!r} is not the name of a file")
     try:
@@ -140,7 +140,7 @@ def encode_workload(of: object) -> dict[str, Any]:
 
 
 def _arrivals(value: Any, at: str, folder: Path) -> Arrivals:
-    name, own = tables.kind(value, "kind", at, ARRIVALS)
+    name, own = tables.split_kind(value, "kind", at, ARRIVALS)
     make: Callable[..., Arrivals] = ARRIVALS[name]
     if make is Times and "file" in own:
         make = _times_of(folder)
@@ -159,17 +159,17 @@ def _times_of(folder: Path) -> Callable[..., Times]:
 
 def _events(value: Any, at: str) -> tuple[Event, ...]:
     def event(each: Any, at: str) -> Event:
-        name, own = tables.kind(each, "event", at, EVENTS)
+        name, own = tables.split_kind(each, "event", at, EVENTS)
         make: Callable[..., Event] = EVENTS[name]
         return tables.decode(make, own, at, {})
 
-    return tables.each(value, at, event)
+    return tables.decode_list(value, at, event)
 
 
 def _shares(value: Any, at: str) -> dict[str, float]:
     return {
-        name: check_number(each, inside(at, name))
-        for name, each in tables.entries(value, at).items()
+        name: check_number(each, key_path(at, name))
+        for name, each in tables.as_table(value, at).items()
     }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 
 PARTS: Final = ("node", "gateway", "operator", "institution")
 
@@ -26,7 +26,7 @@ class ProcessCrash:
     def __post_init__(self) -> None:
         _check_start(self.at_s)
         _check_part(self.part)
-        if not whole(self.replica, 1):
+        if not is_whole_number(self.replica, 1):
             raise UsageError(f"event replica is {self.replica}: not a whole number from 1 on")
         if not self.back_s > 0:
             raise UsageError(f"event back_s is {self.back_s}: not above 0")
@@ -93,7 +93,7 @@ class BulkReshare:
 
     def __post_init__(self) -> None:
         _check_start(self.at_s)
-        if not whole(self.at_once, 1):
+        if not is_whole_number(self.at_once, 1):
             raise UsageError(f"event at_once is {self.at_once}: not a whole number from 1 on")
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mpcsim.errors import UsageError
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Limit:
     def __post_init__(self) -> None:
         if not self.operations:
             raise UsageError("limit operations are none: one at least")
-        if not whole(self.at_once, 1):
+        if not is_whole_number(self.at_once, 1):
             raise UsageError(f"limit at_once is {self.at_once}: not a whole number from 1 on")
-        if self.waiting != math.inf and not whole(self.waiting, 0):
+        if self.waiting != math.inf and not is_whole_number(self.waiting, 0):
             raise UsageError(f"limit waiting is {self.waiting}: a whole number from 0 on, or inf")

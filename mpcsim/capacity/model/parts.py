@@ -10,9 +10,9 @@ from typing import Final, Literal, NamedTuple, Self, get_args
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, OPERATOR, ROLES
 from mpcsim.service.gateway.sessions.sessions import MAKING_QUEUE
+from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.network.ways import ways
+from mpcsim.sim.network.transport import is_whole_number
 
 Exactness = Literal["recorded", "real", "live"]
 """Level of detail: recorded messages (``recorded``), or the real service's code, charged with
@@ -40,7 +40,7 @@ class Part:
 
     def __post_init__(self) -> None:
         for name in ("cores", "replicas", "workers"):
-            if not whole(value := getattr(self, name), 1):
+            if not is_whole_number(value := getattr(self, name), 1):
                 raise UsageError(f"part {name} is {value}: not a whole number from 1 on")
         if not self.speed > 0:
             raise UsageError(f"part speed is {self.speed}: not above 0")
@@ -87,7 +87,7 @@ class Model:
 
     def __post_init__(self) -> None:
         for name in ("making_limit", "making_queue"):
-            if not whole(value := getattr(self, name), 0):
+            if not is_whole_number(value := getattr(self, name), 0):
                 raise UsageError(f"deployment {name} is {value}: not a whole number from 0 on")
         if self.network.placement.keys() != ROLES.keys():
             parties = ", ".join(map(str, self.network.placement)) or "nobody"
@@ -95,7 +95,7 @@ class Model:
                 f"the parties of a service are {', '.join(ROLES.values())} (1, 2 and 3), those of "
                 f"this network {parties}"
             )
-        ways(self.network)
+        service_paths(self.network)
         cores: dict[str, tuple[str, int]] = {}
         for name, part in self.parts.items():
             first, number = cores.setdefault(part.machine or name, (name, part.cores))

@@ -13,7 +13,7 @@ from mpcsim.capacity.model.arrivals import Arrivals, Steady
 from mpcsim.capacity.model.incidents import Event
 from mpcsim.errors import UsageError, unknown
 from mpcsim.sim.network.files import toml
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 
 SIGN: Final = "sign secp256k1"
 
@@ -73,7 +73,7 @@ class Client:
     def __post_init__(self) -> None:
         if not self.timeout_s > 0:
             raise UsageError(f"client timeout_s is {self.timeout_s}: not above 0")
-        if not whole(self.attempts, 1):
+        if not is_whole_number(self.attempts, 1):
             raise UsageError(f"client attempts is {self.attempts}: not a whole number from 1 on")
         if not 0 <= self.pause_s < math.inf:
             raise UsageError(f"client pause_s is {self.pause_s}: below 0, or not finite")
@@ -111,7 +111,7 @@ class Workload:
                 raise UsageError(f"workload mix: {unknown('operation', name, OPERATIONS)}")
             if not 0 < share < math.inf:
                 raise UsageError(f"workload mix is {share} for {name}: not above 0, or not finite")
-        if not whole(self.users, 1):
+        if not is_whole_number(self.users, 1):
             raise UsageError(f"workload users is {self.users}: not a whole number from 1 on")
         if not 0 <= self.skew < math.inf:
             raise UsageError(f"workload skew is {self.skew}: below 0, or not finite")

@@ -26,7 +26,7 @@ from mpcsim.capacity.kernel.records import (
 )
 from mpcsim.capacity.simulation.call_graph import CallGraph, refusal_name
 from mpcsim.capacity.simulation.driver import KernelDriver
-from mpcsim.carrier import End
+from mpcsim.link_transport import Endpoint
 from mpcsim.sim.replay.calls import message_name
 
 
@@ -88,7 +88,7 @@ class Call:
     recorded."""
     unknown: int = 0
     """Messages that are in no recording."""
-    _requests: Counter[tuple[End, End]] = field(default_factory=Counter)
+    _requests: Counter[tuple[Endpoint, Endpoint]] = field(default_factory=Counter)
 
     @property
     def complete(self) -> bool:
@@ -96,7 +96,7 @@ class Call:
         at = self.driver.calls.moments[self.slot, : self.kind.recorded, HANDLED]
         return bool((at >= 0.0).all())
 
-    def request(self, asking: End, asked: End) -> tuple[Message, Message]:
+    def request(self, asking: Endpoint, asked: Endpoint) -> tuple[Message, Message]:
         """Return a further request between two ends, and its answer."""
         nth = self._requests[asking, asked]
         self._requests[asking, asked] += 1

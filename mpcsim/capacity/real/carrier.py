@@ -17,26 +17,26 @@ from mpcsim.capacity.real.clock import Clock
 from mpcsim.capacity.simulation.call_graph import END_OF
 from mpcsim.capacity.simulation.driver import KernelDriver
 from mpcsim.capacity.simulation.layout import Layout
-from mpcsim.carrier import AtOnce, Direct, End, Exchange, Pieces
 from mpcsim.errors import UsageError
+from mpcsim.link_transport import DirectTransport, Endpoint, Exchange, ImmediateExchange, Pieces
 from mpcsim.service.web.transport import MAX_CONNECTIONS
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws
-from mpcsim.sim.run.live import LiveTraffic
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 
 ROLE_OF: Final = {end: role for role, end in END_OF.items()}
 LATENCY, TASK = 2000, 3000
 """Purposes of draws, as in the kernel."""
 
 
-class LoadedCarrier(Direct):
+class LoadedCarrier(DirectTransport):
     """Carrier for messages sent on behalf of a call; everything else arrives at once.
 
     A message is given to its link; at the end of that it becomes a job of its process, and it is
     delivered when that is done.
     """
 
-    instant = False
+    is_instant = False
 
     def __init__(
         self,
@@ -66,16 +66,16 @@ class LoadedCarrier(Direct):
         self._driver = driver
         self._kernel = kernel
         self._charged = charged
-        self._traffic: LiveTraffic | None = None
+        self._traffic: RealtimeTraffic | None = None
         self._waiting: dict[int, Callable[[bool], None]] = {}
         self._pairs = count()
         self._over = False
 
-    def exchange(self, asking: End, asked: End) -> Exchange:
+    def exchange(self, asking: Endpoint, asked: Endpoint) -> Exchange:
         """Return the exchange for a request (see ``Carrier``)."""
         call = current_call()
         return (
-            AtOnce()
+            ImmediateExchange()
             if call is None or self._over
             else _LoadedExchange(self, call, asking, asked, next(self._pairs))
         )
@@ -83,14 +83,14 @@ class LoadedCarrier(Direct):
     # ------------------------------------------------------------------ the network
 
     @property
-    def traffic(self) -> LiveTraffic:
+    def traffic(self) -> RealtimeTraffic:
         """Traffic on the network; it begins with the first message."""
         if self._traffic is None:
             traffic = Traffic(self._model, MAX_CONNECTIONS)  # as in the service's HTTP clients
-            self._traffic = LiveTraffic(traffic, self.clock.now_ms, self._on_arrival)
+            self._traffic = RealtimeTraffic(traffic, self.clock.now_ms, self._on_arrival)
         return self._traffic
 
-    def link(self, source: End, target: End) -> tuple[int, int, float]:
+    def link(self, source: Endpoint, target: Endpoint) -> tuple[int, int, float]:
         """Return the link between two ends (NONE: both are at one site), the sending side of it,
         and the service time at its far end."""
         if self._over:
@@ -158,7 +158,7 @@ class LoadedCarrier(Direct):
     def _on_arrival(self, arrival: Arrival) -> None:
         self.clock.at(arrival.at_ms)
         if arrival.whole:
-            self.traffic.finish(arrival.number)
+            self.traffic.take_transfer(arrival.number)
             self._waiting.pop(arrival.number)(arrival.failed)
 
     # ------------------------------------------------------------------ processes
@@ -194,7 +194,7 @@ class _LoadedExchange:
     """Request of a call, and its answer."""
 
     def __init__(
-        self, carrier: LoadedCarrier, call: Call, asking: End, asked: End, number: int
+        self, carrier: LoadedCarrier, call: Call, asking: Endpoint, asked: Endpoint, number: int
     ) -> None:
         self._carrier = carrier
         self._call = call
@@ -207,26 +207,26 @@ class _LoadedExchange:
         self._taken = False
         """Whether it holds a connection."""
 
-    async def go(self, size: int) -> None:
+    async def send_request(self, size: int) -> None:
         """Carry the request (see ``Exchange``)."""
         await self._carry(self._request, self._there, size)
 
-    async def come(self, size: int) -> None:
+    async def receive_reply(self, size: int) -> None:
         """Carry the answer (see ``Exchange``); the connection is released as soon as it has
         arrived."""
         await self._carry(self._answer, self._there[::-1], size, last=True)
 
-    async def refuse(self, size: int) -> None:
+    async def receive_refusal(self, size: int) -> None:
         """Carry a refusal (see ``Exchange``); it costs its receiver nothing."""
         await self._carry(self._call.refusal(self._request), self._there[::-1], size, last=True)
 
-    def going(self, pieces: Pieces) -> Pieces:
+    def stream_request(self, pieces: Pieces) -> Pieces:
         """Carry a streamed request (see ``Exchange``): stored, and forwarded whole."""
-        return self._whole(pieces, self.go)
+        return self._whole(pieces, self.send_request)
 
-    def coming(self, pieces: Pieces) -> Pieces:
+    def stream_reply(self, pieces: Pieces) -> Pieces:
         """Carry a streamed answer (see ``Exchange``): stored, and forwarded whole."""
-        return self._whole(pieces, self.come)
+        return self._whole(pieces, self.receive_reply)
 
     def close(self) -> None:
         """End the exchange (see ``Exchange``)."""
@@ -234,7 +234,7 @@ class _LoadedExchange:
         self._release_if_over()
 
     async def _carry(
-        self, message: Message, ends: tuple[End, End], size: int, *, last: bool = False
+        self, message: Message, ends: tuple[Endpoint, Endpoint], size: int, *, last: bool = False
     ) -> None:
         carrier, role = self._carrier, ROLE_OF[ends[1]]
         self._call.note_sent(message, carrier.clock.now_ms())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.results.parts import PARTS, latencies, latency_parts
 from mpcsim.capacity.simulation.driver import KernelDriver
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 Floats = NDArray[np.float64]
 
@@ -65,9 +65,9 @@ class Counts:
     """Sums of their latencies by ``PARTS``: operations x parts."""
     outcomes: NDArray[np.int64]
     """Calls that arrived, by the outcome of their last attempt: operations x outcomes."""
-    latency: list[Sketch]
+    latency: list[QuantileSketch]
     """Latencies of calls that arrived and succeeded, by operation."""
-    under_way: list[Sketch]
+    under_way: list[QuantileSketch]
     """Times so far of calls that arrived and were not over at the end of the run, by operation."""
 
     @classmethod
@@ -80,8 +80,8 @@ class Counts:
             np.zeros(operations, np.int64),
             np.zeros((operations, len(PARTS))),
             np.zeros(by_outcome, np.int64),
-            [Sketch() for _ in range(operations)],
-            [Sketch() for _ in range(operations)],
+            [QuantileSketch() for _ in range(operations)],
+            [QuantileSketch() for _ in range(operations)],
         )
 
     @property

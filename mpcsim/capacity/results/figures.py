@@ -111,7 +111,7 @@ def comparison(made_of: Mapping[str, Mapping[str, float]]) -> Chart:
         made_of: by name, as ``Run.made_of`` gives it.
     """
     longest = max((sum(parts.values()) for parts in made_of.values()), default=0.0)
-    return figures.splits(
+    return figures.stacked_bars(
         {
             name: {part: ms for part, ms in parts.items() if ms > longest / 500}
             for name, parts in made_of.items()

@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from mpcsim.sim.statistics.sketch import Sketch
+from mpcsim.sim.statistics.quantile_sketch import QuantileSketch
 
 CONFIDENCE: Final = 0.95
 SMALLEST: Final = (2, 3, 6)
@@ -73,7 +73,7 @@ def relaxation_time_s(per_s: float, most_per_s: float) -> float:
 
 
 def interval(
-    windows: Sequence[Sketch], share: float, *, length_s: float, relaxation_time_s: float
+    windows: Sequence[QuantileSketch], share: float, *, length_s: float, relaxation_time_s: float
 ) -> Interval:
     """Return the confidence interval of a percentile.
 
@@ -83,7 +83,7 @@ def interval(
         length_s: of all windows.
         relaxation_time_s: how long a state of the service depends on its past.
     """
-    whole = Sketch()
+    whole = QuantileSketch()
     for window in windows:
         whole.merge(window)
     tail = min(share, 1 - share)
@@ -98,7 +98,7 @@ def interval(
         return _no_interval("the run is too short", needs_s)
     at = whole.quantile(share)
     counts = np.array([window.count for window in windows], float)
-    beyond = counts - [window.rank(at) * window.count if window.count else 0 for window in windows]
+    beyond = counts - [window.cdf(at) * window.count if window.count else 0 for window in windows]
     error = _half_width(counts, beyond) / whole.count
     if error > WIDEST * tail:
         return _no_interval("the run is too short", length_s * (error / (WIDEST * tail)) ** 2)

@@ -31,7 +31,7 @@ from mpcsim.capacity.results.parts import PARTS
 from mpcsim.capacity.simulation.driver import SlowCalls
 from mpcsim.capacity.simulation.layout import Layout
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.statistics.sketch import ERROR, Sketch
+from mpcsim.sim.statistics.quantile_sketch import ERROR, QuantileSketch
 from mpcsim.sim.traces.frame import load_pandas
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _duration_text(seconds: float) -> str:
     return f"{minutes} minutes" if minutes <= 90 else f"{math.ceil(minutes / 60):,} hours"
 
 
-def _upper_bound(over: Sketch, under_way: int, share: float) -> float:
+def _upper_bound(over: QuantileSketch, under_way: int, share: float) -> float:
     """Return the percentile if calls in flight took for ever."""
     rank = share * (over.count + under_way - 1)
     if not rank <= over.count - 1:
@@ -201,14 +201,14 @@ class RunRecord:
 
     def _latency_sketch(
         self, windows: range, operation: str | None, *, under_way: bool | None = False
-    ) -> Sketch:
+    ) -> QuantileSketch:
         """Return the latencies of calls that arrived in some windows.
 
         Args:
             under_way: those of calls that are over (False), times so far of the others, or all
                 (None).
         """
-        merged = Sketch()
+        merged = QuantileSketch()
         for k in windows:
             counts = self.collector.windows[k]
             for number in self._operation_numbers(operation):
@@ -283,7 +283,7 @@ class RunRecord:
         windows = self.windows()
         sketches = [self._latency_sketch(range(k, k + 1), None, under_way=None) for k in windows]
         counts = np.array([sketch.count for sketch in sketches], float)
-        slower = [each.count * (1 - each.rank(ms)) if each.count else 0.0 for each in sketches]
+        slower = [each.count * (1 - each.cdf(ms)) if each.count else 0.0 for each in sketches]
         share = 1 - percent / 100
         return self._compare(counts, np.array(slower), share, error, self.relaxation_time_s())
 
@@ -365,7 +365,7 @@ class RunRecord:
         """Return the rate of calls that arrived then and succeeded within a deadline."""
         windows, (begin, end) = self.windows(between_s), self.bounds_s(between_s)
         sketch = self._latency_sketch(windows, None)
-        in_time = sketch.count * sketch.rank(deadline_ms) if sketch.count else 0.0
+        in_time = sketch.count * sketch.cdf(deadline_ms) if sketch.count else 0.0
         return in_time / (end - begin)
 
     def made_of(self, slowest: float = 1.0, operation: str | None = None) -> dict[str, float]:

@@ -12,8 +12,8 @@ from mpcsim.capacity.kernel import records as kernel
 from mpcsim.capacity.kernel.records import NONE
 from mpcsim.capacity.model.costs import KINDS, LATER, Costs, Stage
 from mpcsim.capacity.simulation.call_graph import END_OF, CallGraph
+from mpcsim.sim.network.service_paths import service_paths
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.ways import ways
 
 
 class CompiledOperations(NamedTuple):
@@ -33,7 +33,7 @@ class Links:
     """Links between roles."""
 
     def __init__(self, network: Network) -> None:
-        self._paths = ways(network)
+        self._paths = service_paths(network)
         self._sides = {
             (ends[side], ends[1 - side]): (number, side)
             for number, link in enumerate(network.links)

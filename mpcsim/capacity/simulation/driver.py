@@ -276,7 +276,7 @@ class KernelDriver:
         self.calls = self.calls._replace(deliveries=deliveries)
         more = len(deliveries) - have
         self.state["spare_transfers"] += more
-        transfers = np.concatenate([self.network.transfers, traffic.idle(more)])
+        transfers = np.concatenate([self.network.transfers, traffic.idle_transfers(more)])
         self.network = self.network._replace(transfers=transfers)
 
     def _grow_connections(self) -> None:

@@ -98,7 +98,9 @@ class Layout:
             free_chain(kernel.JOB, room),
         )
         most = self._most_connections(compiled.messages)
-        self.network = traffic.records(self.model, min(most, CONNECTIONS), traffic.idle(room))
+        self.network = traffic.traffic_records(
+            self.model, min(most, CONNECTIONS), traffic.idle_transfers(room)
+        )
         self.network.links["pool"] = MAX_CONNECTIONS  # as in the service's HTTP clients
         self.latencies = Latencies(self.model, seed)
         draw_times = stream_key(seed, "calls of clients") >> 64
@@ -185,7 +187,7 @@ def _directions(network: Network) -> NDArray[Any]:
     made = np.zeros(2 * len(network.links), kernel.DIRECTION)
     made["slowdown"] = 1.0
     made["lossy"] = [
-        link.direction(end).lossy for link in network.links for end in (link.a, link.b)
+        link.direction(end).is_lossy for link in network.links for end in (link.a, link.b)
     ]
     return made
 

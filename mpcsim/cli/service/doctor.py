@@ -14,7 +14,7 @@ from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.service.gateway import Finding, Problem, ProblemKind
-from mpcsim.service.operations import Doctor, Examined, doctor
+from mpcsim.service.operations import Doctor, KeyReport, doctor
 from mpcsim.sim import counted
 
 KINDS: Final = ("fit", "stuck", "untold")
@@ -74,7 +74,7 @@ async def _examine(options: argparse.Namespace) -> int:
             users.add(examined.finding.user_id)
             _print_line(_as_json(examined) if options.json else _line(examined))
         unheard = {
-            ROLES[party]: _problem_as_json(problem) for party, problem in found.unheard.items()
+            ROLES[party]: _problem_as_json(problem) for party, problem in found.unavailable.items()
         }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
@@ -103,7 +103,7 @@ def _name(text: str) -> tuple[str, str]:
 # ---------------------------------------------------------------------- for people
 
 
-def _line(examined: Examined) -> str:
+def _line(examined: KeyReport) -> str:
     finding = examined.finding
     told = map(_sentence, (*finding.problems, *finding.notes))
     problems = "; ".join([*([] if finding.problems else ["fits"]), *told])
@@ -122,7 +122,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
-    for problem in found.unheard.values():
+    for problem in found.unavailable.values():
         _print_line(f"{problem.text}: {problem.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
@@ -133,7 +133,7 @@ def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
 # ---------------------------------------------------------------------- for programs
 
 
-def _as_json(examined: Examined) -> dict[str, Any]:
+def _as_json(examined: KeyReport) -> dict[str, Any]:
     finding = examined.finding
     return {
         "user_id": finding.user_id,

@@ -20,7 +20,7 @@ from mpcsim.service.gateway import Rate
 from mpcsim.service.gateway.api import TOKEN_LIFETIME_S, MakeService, in_own_process, over_rpc
 from mpcsim.service.gateway.links import LINK_TIMEOUT_S
 from mpcsim.service.gateway.sessions import LEASE_S, MAKING_QUEUE, MAKING_WAIT_S
-from mpcsim.service.operations import HOST, GatewayOptions, OpenGateway, open_gateway, serve
+from mpcsim.service.operations import HOST, GatewayOptions, RunningGateway, open_gateway, serve
 from mpcsim.service.process import ConnectionLimits, describe, read
 from mpcsim.service.web import SHARE, LogSettings, configure_logs
 from mpcsim.sim.network import FORWARDING
@@ -161,7 +161,7 @@ def run(
     options: argparse.Namespace,
     *,
     now: Callable[[], float] = time.time,
-    opened: Callable[[OpenGateway], None] = lambda gateway: None,
+    opened: Callable[[RunningGateway], None] = lambda gateway: None,
 ) -> int:
     """Serve until Ctrl-C, SIGTERM or SIGHUP.
 

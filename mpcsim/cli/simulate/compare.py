@@ -11,8 +11,8 @@ from mpcsim.cli.network import SUFFIX, scenario
 from mpcsim.cli.simulate.trace import load
 from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, INSTITUTION, ROLES, PartyId
-from mpcsim.sim import Generate, Scenario, Sign, compare, play
-from mpcsim.sim.replay import Finishes, MessageGraph, record
+from mpcsim.sim import Generate, Scenario, Sign, compare, run_scenario
+from mpcsim.sim.replay import CompletionTimes, MessageGraph, record
 
 TRACE: Final = ".jsonl"
 """What makes it a trace."""
@@ -76,19 +76,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _replay(name: str, options: argparse.Namespace) -> Finishes:
+def _replay(name: str, options: argparse.Namespace) -> CompletionTimes:
     what = _scenario(name)
     if options.call:
         graph = signing_call(what)
     else:
-        *_, last = play(what)
+        *_, last = run_scenario(what)
         if not last.ok:
             raise UsageError(f"{name}: {last}: nothing to replay")
         graph = record(last.trace)
     return replayed(graph, what, options)
 
 
-def replayed(graph: MessageGraph, what: Scenario, options: argparse.Namespace) -> Finishes:
+def replayed(graph: MessageGraph, what: Scenario, options: argparse.Namespace) -> CompletionTimes:
     """The timing of a scenario's run, as often as was asked for (``add_replay``)."""
     replay = graph.replay if options.samples <= MOST_KEPT else graph.distribution
     return replay(what.network, options.samples, seed=what.seed, approximate=options.approximate)

@@ -12,8 +12,18 @@ from typing import Any, Final
 from mpcsim.cli.network import scenario
 from mpcsim.cli.simulate.compare import add_replay, replayed
 from mpcsim.errors import UsageError
-from mpcsim.sim import Network, Result, Scenario, Table, Trace, counted, milliseconds, play, size
-from mpcsim.sim.replay import Finishes, record
+from mpcsim.sim import (
+    Network,
+    Result,
+    Scenario,
+    Table,
+    Trace,
+    counted,
+    milliseconds,
+    run_scenario,
+    size,
+)
+from mpcsim.sim.replay import CompletionTimes, record
 from mpcsim.sim.traces import sequential_delays
 
 PERCENTS: Final = (50.0, 95.0, 99.0)
@@ -59,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     if options.approximate and not options.samples:
         raise UsageError("--approximate: of a replay, and none is asked for: --samples=N")
     what = scenario(options.scenario)
-    results = play(what)
+    results = run_scenario(what)
     replays = [
         replayed(record(result.trace), what, options)
         if options.samples and _at_once(result, what)
@@ -97,7 +107,7 @@ def _written(folder: Path, results: tuple[Result[Any], ...]) -> Iterator[Path]:
         raise UsageError(f"--traces: {folder}: {error.strerror or error}") from None
 
 
-def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
+def _data(result: Result[Any], replay: CompletionTimes | None) -> dict[str, Any]:
     trace = result.trace
     found: dict[str, Any] = {
         "task": trace.name,
@@ -121,7 +131,7 @@ def _data(result: Result[Any], replay: Finishes | None) -> dict[str, Any]:
 
 
 def _shown(
-    network: Network, results: tuple[Result[Any], ...], replays: list[Finishes | None]
+    network: Network, results: tuple[Result[Any], ...], replays: list[CompletionTimes | None]
 ) -> Iterator[str]:
     yield f"{network.name or 'a network'}, scope protocol"
     timed = any(replay is not None for replay in replays)

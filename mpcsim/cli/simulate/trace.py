@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcsim.errors import InvalidEncoding, UsageError
-from mpcsim.service.web import printable
+from mpcsim.service.web import escape_unprintable
 from mpcsim.sim import Trace, rerun
 
 
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         said = f"{trace.summary()}\n\n{trace.critical_path()}"
     if not options.json:  # JSON is data; the rest is for a terminal, and the file may be anybody's
-        said = "\n".join(map(printable, said.split("\n")))
+        said = "\n".join(map(escape_unprintable, said.split("\n")))
     sys.stdout.write(said.rstrip("\n") + "\n")
     return status
 

@@ -26,7 +26,7 @@ from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, counted, document, milliseconds, mimebundle
 from mpcsim.sim.simulation import Simulation
-from mpcsim.sim.trace import picture
+from mpcsim.sim.trace import diagram_html
 
 if TYPE_CHECKING:
     from mpcsim.lab.explorer.widget import ExplorerWidget
@@ -161,7 +161,7 @@ class Explorer(Exploration):
         title = f"{view.name}: {view.verdict} after {milliseconds(view.finished_ms)} ms"
         body = document(title, [table], notes=notes)
         hint = escape("A widget where there is a kernel: step, search, edit, change links.")
-        return f'{picture(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
+        return f'{diagram_html(self._trace)}{body}<div style="opacity:.7">{hint}</div>'
 
     def __repr__(self) -> str:
         changed = f", {counted(len(self._edits), 'edit')}" if self._edits else ""

@@ -12,7 +12,7 @@ from mpcsim.protocols.engine import Party
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.parties import run_parties
 from mpcsim.sim.run.compute import Measured
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
 from mpcsim.sim.trace import Trace
 
 
@@ -60,10 +60,12 @@ class PartiesSession(LiveSession):
         observed = []
         for original, stored in zip(self._parties, self._stored, strict=True):
             party, _ = Party.resume(
-                original.definition, stored, share=original.share, listener=recording.listen
+                original.definition, stored, share=original.share, listener=recording.on_event
             )
             mine = [edit for edit in edits if edit.sender == party.me]
-            observed.append(Observed(with_alterations(party, mine) if mine else party, recording))
+            observed.append(
+                RecordedParty(with_alterations(party, mine) if mine else party, recording)
+            )
         with self._guards_restored():
             return run_parties(observed, network, **options)
 

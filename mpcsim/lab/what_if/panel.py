@@ -104,7 +104,7 @@ def _picture(comparison: Comparison) -> str:
         return ""
     times = {side.upper(): replay.answered_ms for side, replay in comparison.replays.items()}
     return figures.html(
-        figures.tails({"signing calls (scope rest)": times}), "calls that take longer"
+        figures.tail_plot({"signing calls (scope rest)": times}), "calls that take longer"
     )
 
 

@@ -189,7 +189,7 @@ def path(replay: Replay) -> tuple[PathPart, ...]:
     """
     found: dict[tuple[str, str], float] = {}
     explanation = replay.explanation
-    for direction, parts in explanation.made_of.items() if explanation else ():
+    for direction, parts in explanation.link_split_ms.items() if explanation else ():
         (end,) = {*direction.split(" → ")} - {"gateway"}
         for cause, ms in parts.items():
             found[end, cause] = found.get((end, cause), 0.0) + ms

@@ -10,27 +10,32 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from mpcsim.service.process.garbage import collect_seldom
-from mpcsim.service.process.lifetime import stopped_once
-from mpcsim.service.process.listening import ConnectionLimits, affordable, listen, options
+from mpcsim.service.process.gc_policy import reduce_collections
+from mpcsim.service.process.http_limits import (
+    ConnectionLimits,
+    fit_open_files,
+    listen,
+    uvicorn_options,
+)
+from mpcsim.service.process.process_lifetime import interrupt_once
 
 if TYPE_CHECKING:
-    from mpcsim.service.metrics.exposition import Seen
+    from mpcsim.service.metrics.exposition import MetricsSource
 
 SHUTDOWN_S: Final = 15
 
 
-class Opened(Protocol):
+class Service(Protocol):
     """A gateway or an MPC node, with its store."""
 
     @property
     def app(self) -> Starlette: ...
-    def seen(self) -> Seen: ...
+    def metrics_source(self) -> MetricsSource: ...
     def close(self) -> None: ...
 
 
 def serve(
-    service: Opened,
+    service: Service,
     host: str,
     port: int,
     limits: ConnectionLimits,
@@ -46,9 +51,9 @@ def serve(
     Raises:
         UsageError: a port is taken, or the address is not this machine's.
     """
-    server = options(affordable(limits))
+    server = uvicorn_options(fit_open_files(limits))
     with (
-        stopped_once(),
+        interrupt_once(),
         closing(service),
         listen(host, port) as listening,
         suppress(KeyboardInterrupt),
@@ -56,11 +61,13 @@ def serve(
     ):
         if metrics_port is not None:
             # Imported here: most are never looked at.
-            from mpcsim.service.metrics.exposition import exposed
+            from mpcsim.service.metrics.exposition import expose_metrics
 
-            seen = service.seen()
-            shown.enter_context(exposed(service.app, seen, host, metrics_port, server["http"]))
-        collect_seldom()
+            seen = service.metrics_source()
+            shown.enter_context(
+                expose_metrics(service.app, seen, host, metrics_port, server["http"])
+            )
+        reduce_collections()
         # Having finished, it raises the signal once more.
         uvicorn.Server(
             uvicorn.Config(

@@ -173,7 +173,7 @@ class SealKey:
         """32 bytes."""
 
     @classmethod
-    def fresh(cls, rng: Rng) -> Self:
+    def generate(cls, rng: Rng) -> Self:
         """A new one."""
         return cls(rng.bytes(crypto_box_SECRETKEYBYTES))
 

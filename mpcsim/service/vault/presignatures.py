@@ -29,7 +29,13 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import ALLOWANCE_BYTES, BOOT_BYTES, PartyId
-from mpcsim.service.vault.strings import NONCE_BYTES, MalformedVault, WrongKey, as_bytes, as_text
+from mpcsim.service.vault.strings import (
+    NONCE_BYTES,
+    MalformedVault,
+    WrongKey,
+    decode_base64url,
+    encode_base64url,
+)
 
 PRESIGNATURE_VERSION: Final = 1
 MAX_PRESIGNATURE_BYTES: Final = 1 << 10
@@ -73,7 +79,7 @@ class SealedPresignature:
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
         body = _Sealed(self.header, self.nonce, self.ciphertext)
-        return as_text(bytes([PRESIGNATURE_VERSION]) + body.encode(NO_CONTEXT))
+        return encode_base64url(bytes([PRESIGNATURE_VERSION]) + body.encode(NO_CONTEXT))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -83,7 +89,7 @@ class SealedPresignature:
             MalformedVault: not a sealed presignature.
         """
         versions = (PRESIGNATURE_VERSION,)
-        data = as_bytes(text, "presignature", 2 * MAX_PRESIGNATURE_BYTES, versions)
+        data = decode_base64url(text, "presignature", 2 * MAX_PRESIGNATURE_BYTES, versions)
         try:
             body = _Sealed.decode(data[1:], NO_CONTEXT)
         except InvalidEncoding as error:

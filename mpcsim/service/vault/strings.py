@@ -160,7 +160,7 @@ class SecretStore(Message):
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return as_text(bytes([self.version]) + self.encode(NO_CONTEXT))
+        return encode_base64url(bytes([self.version]) + self.encode(NO_CONTEXT))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -169,7 +169,7 @@ class SecretStore(Message):
         Raises:
             MalformedVault: not a secret store, or its Argon2id cost is beyond what is accepted.
         """
-        data = as_bytes(text, "secret_store", _MAX_STORE_BYTES, (VERSION, WHOLE_VERSION))
+        data = decode_base64url(text, "secret_store", _MAX_STORE_BYTES, (VERSION, WHOLE_VERSION))
         try:
             store = cls.decode(data[1:], NO_CONTEXT)
         except (InvalidEncoding, UsageError) as error:
@@ -192,7 +192,7 @@ class EncryptedShare:
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""
-        return as_text(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
+        return encode_base64url(bytes([SHARE_VERSION]) + self.nonce + self.ciphertext)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -202,7 +202,7 @@ class EncryptedShare:
             MalformedVault: not an encrypted share.
         """
         limit = _SHARE_OVERHEAD + MAX_SHARE_BYTES
-        data = as_bytes(text, "encrypted_share", limit, (SHARE_VERSION,))
+        data = decode_base64url(text, "encrypted_share", limit, (SHARE_VERSION,))
         if len(data) <= _SHARE_OVERHEAD:
             raise MalformedVault("encrypted_share: too short to hold a share")
         return cls(data[1 : 1 + NONCE_BYTES], data[1 + NONCE_BYTES :])
@@ -226,12 +226,12 @@ def key_id_bytes(key_id: str) -> bytes:
     return data
 
 
-def as_text(data: bytes) -> str:
+def encode_base64url(data: bytes) -> str:
     return pybase64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def as_bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
-    """Strict inverse of ``as_text`` for at most ``limit`` bytes that begin with a version.
+def decode_base64url(text: str, name: str, limit: int, versions: tuple[int, ...]) -> bytes:
+    """Strict inverse of ``encode_base64url`` for at most ``limit`` bytes that begin with a version.
 
     Raises:
         MalformedVault: of which string, and why.
@@ -243,7 +243,7 @@ def as_bytes(text: str, name: str, limit: int, versions: tuple[int, ...]) -> byt
         with suppress(ValueError):
             data = pybase64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
     # bits beyond the last byte may be anything to the decoder; one spelling only is accepted
-    if as_text(data) != text:
+    if encode_base64url(data) != text:
         raise MalformedVault(f"{name}: not URL-safe base64 without padding")
     if not data:
         raise MalformedVault(f"{name}: empty")

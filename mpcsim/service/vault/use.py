@@ -21,7 +21,7 @@ from mpcsim.crypto.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import PartyId
 
 
-def hashes(messages: Iterable[bytes]) -> tuple[bytes, ...]:
+def sha256_each(messages: Iterable[bytes]) -> tuple[bytes, ...]:
     """SHA-256 of each message."""
     return tuple(hashlib.sha256(message).digest() for message in messages)
 
@@ -80,7 +80,7 @@ class VaultUse(NamedTuple):
     ``mpcsim.service.rpc.wire``, or ``HiddenUse`` to the MPC node that does not sign."""
 
     @classmethod
-    def opening(
+    def for_opening(
         cls,
         key_id: bytes,
         user_id: str,
@@ -101,14 +101,14 @@ class VaultUse(NamedTuple):
         )
 
     @classmethod
-    def presigned(
+    def for_presigned(
         cls, key_id: bytes, user_id: str, boot: bytes, reply_key: bytes, using: bytes
     ) -> Self:
         """Opening a half, and signing with a presignature."""
         return cls("presigned", key_id, user_id, boot, reply_key, using=using)
 
     @classmethod
-    def signing(
+    def for_signing(
         cls,
         key_id: bytes,
         user_id: str,
@@ -120,7 +120,7 @@ class VaultUse(NamedTuple):
         """Beginning a signing session.
 
         Args:
-            first: ``hashes`` of the client's first messages.
+            first: ``sha256_each`` of the client's first messages.
             reply_key: where the MPC node is to open its half, too.
         """
         return cls(
@@ -157,6 +157,6 @@ class VaultUse(NamedTuple):
             self.using,
         )
 
-    def authenticated(self, key: bytes, mac: bytes) -> bool:
+    def is_authenticated_by(self, key: bytes, mac: bytes) -> bool:
         """Whether this is what a holder of the key has asked for."""
         return hmac.compare_digest(self.mac(key), mac)

@@ -25,7 +25,7 @@ from mpcsim.service.errors import BAD_REQUEST
 from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
 from mpcsim.service.rpc import session_keys
 from mpcsim.service.web import idempotency
-from mpcsim.service.web.entries import CURRENT, MAX_SAID, Book
+from mpcsim.service.web.request_records import CURRENT, MAX_ERROR_BODY, RequestRecorder
 
 _HEADER: Final = HEADER.lower().encode()
 _accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
@@ -46,7 +46,7 @@ _SINGLETONS: Final = {
 """Fields that a request has once at most, as ASGI and as people write them."""
 
 
-def current() -> str | None:
+def current_request_id() -> str | None:
     """The name of the request that is being handled; None outside of any."""
     entry = CURRENT.get()
     return None if entry is None else entry.request_id
@@ -54,11 +54,11 @@ def current() -> str | None:
 
 class RequestIds:
     """ASGI middleware: takes the caller's name for the request, or makes one, and gives it back
-    with the answer; enters the request into a book."""
+    with the answer; enters the request into a recorder."""
 
-    def __init__(self, app: ASGIApp, book: Book | None = None) -> None:
+    def __init__(self, app: ASGIApp, recorder: RequestRecorder | None = None) -> None:
         self.app = app
-        self.book = book or Book("")
+        self.recorder = recorder or RequestRecorder("")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,21 +73,23 @@ class RequestIds:
         scope[IN_SCOPE] = name
         if b"%" in (raw_path := scope.get("raw_path") or b""):
             scope = {**scope, "path": _decode_path(raw_path)}
-        entry = self.book.open(str(name, "ascii"), scope["method"], scope["path"])
+        entry = self.recorder.open(str(name, "ascii"), scope["method"], scope["path"])
 
         async def named(message: Message) -> None:
             if message["type"] == "http.response.start":
                 entry.status = message["status"]
                 headers = message["headers"] if "headers" in message else ()  # noqa: SIM401
                 if entry.status >= 400:
-                    entry.code = _code(headers)
+                    entry.code = _error_code(headers)
                 message["headers"] = [*headers, (_HEADER, name)]
-            elif entry.kept:
+            elif entry.is_logged:
                 if "more_body" not in message or not message["more_body"]:
                     # Before the caller can have it: its log says that it came later.
-                    entry.ended, entry.whole = entry.clock(), True
+                    entry.ended, entry.is_complete = entry.clock(), True
                 if entry.status >= 400:
-                    entry.said = (entry.said + message.get("body", b""))[:MAX_SAID]
+                    entry.error_body = (entry.error_body + message.get("body", b""))[
+                        :MAX_ERROR_BODY
+                    ]
             await send(message)
 
         # Put back: an application called in its caller's task has its caller's context.
@@ -96,13 +98,15 @@ class RequestIds:
         try:
             if len(found) != len({*found}):
                 await _refuse_repeated(_SINGLETONS[max(found, key=found.count)], named)
-            elif b"&" in scope["query_string"] and (member := _repeated(scope["query_string"])):
+            elif b"&" in scope["query_string"] and (
+                member := _repeated_member(scope["query_string"])
+            ):
                 await _refuse_repeated(member, named)
             else:
                 await self.app(scope, receive, named)
         finally:
             CURRENT.reset(before)
-            self.book.close(entry)
+            self.recorder.close(entry)
 
 
 def _decode_path(raw: bytes) -> str:
@@ -110,7 +114,7 @@ def _decode_path(raw: bytes) -> str:
     return unquote(_ENCODED_SLASH.sub(b"%252F", raw).decode("latin-1"))
 
 
-def _repeated(query: bytes) -> str | None:
+def _repeated_member(query: bytes) -> str | None:
     """Return the name of a member that a query has more than once, if there is one."""
     counts = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     name, count = counts.most_common(1)[0] if counts else ("", 0)
@@ -130,6 +134,6 @@ async def _refuse_repeated(name: str, send: Send) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def _code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-    """What an answer says, for programs, that went wrong."""
+def _error_code(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """Return the error code of an answer, if it has one."""
     return next((value.decode("latin-1") for name, value in headers if name.lower() == _CODE), None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mpcsim.errors import UsageError
 from mpcsim.sim.network.latency import Empirical, Latency
-from mpcsim.sim.network.transport import whole
+from mpcsim.sim.network.transport import is_whole_number
 from mpcsim.sim.rich_display import counted
 
 __all__ = ["Bursts"]
@@ -44,7 +44,7 @@ class Bursts(Latency):
     def __post_init__(self) -> None:
         plain = Empirical(self.samples_ms)
         block = self.block
-        if not whole(block, 1):
+        if not is_whole_number(block, 1):
             raise UsageError(f"latency block is {block}: not a whole number from 1 on")
         if block > len(plain.samples_ms):
             raise UsageError(

@@ -61,18 +61,18 @@ class Column:
     """Numbers by line, as they stand there."""
 
     @property
-    def round_trips(self) -> bool:
+    def is_round_trip(self) -> bool:
         """Whether its name says so: ``rtt_ms``, ``ping``, ``Round trip (s)``."""
         words = self.words
         return "round trip" in " ".join(words) or bool(ROUND_TRIP & set(words))
 
     @property
-    def one_way(self) -> bool:
+    def is_one_way(self) -> bool:
         """Whether its name says that it holds times of one way: ``owd``, ``one_way_ms``,
         ``oneway_latency``; or ``latency_ms``, as a latency is one way throughout."""
         pairs = {"".join(pair) for pair in pairwise(self.words)}
         return bool(_ONE_WAY & {*self.words, *pairs}) or (
-            not self.round_trips and "latency" in self.words
+            not self.is_round_trip and "latency" in self.words
         )
 
     def unit_in_ms(self, unit: str | None) -> float:
@@ -96,7 +96,7 @@ class Column:
         return asked
 
     @property
-    def unit_in_name(self) -> bool:
+    def has_unit(self) -> bool:
         """Whether its name ends in a unit."""
         return bool(self.words) and WORDS.get(self.words[-1], self.words[-1]) in UNITS
 

@@ -73,7 +73,7 @@ class _Stream:
         n = runs * math.ceil(SeededDraws.BLOCK / runs)
         forward = direction.forward.series(source, n).tolist()
         backward = direction.backward.series(source, n).tolist()
-        keys = loss_keys(source, n).tolist() if direction.lossy else [0] * n
+        keys = loss_keys(source, n).tolist() if direction.is_lossy else [0] * n
         self._block = iter(zip(forward, backward, keys, strict=True))
         return self.next()
 

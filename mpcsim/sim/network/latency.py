@@ -85,9 +85,9 @@ class Latency(ABC):
         if n < 0:
             raise UsageError(f"cannot draw {n} latencies")
         drawn = self._sample(generator, n)
-        return drawn if self._trusted else self._looked_at(drawn, n)
+        return drawn if self._trusted else self._check_draws(drawn, n)
 
-    def _looked_at(self, found: object, n: int) -> NDArray[np.float64]:
+    def _check_draws(self, found: object, n: int) -> NDArray[np.float64]:
         name = type(self).__name__
         if not isinstance(found, np.ndarray) or found.shape != (n,) or found.dtype != np.float64:
             raise UsageError(
@@ -522,7 +522,7 @@ class Empirical(Latency, trusted=True):
         """
         if isinstance(rtts, str | Path):
             found = columns.read(rtts, column)
-            if found.one_way:
+            if found.is_one_way:
                 raise UsageError(
                     f"column {found.name!r} of {rtts} is one way by its name and is not halved: "
                     "Empirical.from_csv takes it as it is"
@@ -551,7 +551,7 @@ class Empirical(Latency, trusted=True):
             OSError: the file cannot be read.
         """
         found = columns.read(path, column)
-        if found.round_trips:
+        if found.is_round_trip:
             raise UsageError(
                 f"column {found.name!r} of {path} holds round trips by its name, but a latency is "
                 "one way: Empirical.from_rtt halves them"

@@ -168,6 +168,6 @@ def mean_loss(loss: Loss) -> float:
     return loss.mean if isinstance(loss, GilbertElliott | TimedGilbertElliott) else loss
 
 
-def described(loss: Loss) -> str:
+def describe_loss(loss: Loss) -> str:
     """A loss for tables."""
     return f"{loss:.2%}" if isinstance(loss, int | float) else str(loss)

@@ -46,7 +46,7 @@ __all__ = [
     "region",
     "region_latency",
     "round_trip_ms",
-    "scattered",
+    "jittered_latency",
 ]
 
 INTRA_REGION_ROUND_TRIP_MS: Final = 0.8
@@ -255,10 +255,10 @@ def region_latency(a: str, b: str) -> Latency:
     Raises:
         UsageError: unknown region.
     """
-    return scattered(round_trip_ms(a, b))
+    return jittered_latency(round_trip_ms(a, b))
 
 
-def scattered(median_round_trip_ms: float) -> Latency:
+def jittered_latency(median_round_trip_ms: float) -> Latency:
     """One-way latency that scatters around half a round trip as between regions.
 
     Raises:

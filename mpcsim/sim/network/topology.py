@@ -21,8 +21,8 @@ from mpcsim.ids import CLIENT, INSTITUTION, MAX_PARTIES, OPERATOR, PartyId, part
 from mpcsim.sim.network import presets
 from mpcsim.sim.network.files import networks, toml
 from mpcsim.sim.network.latency import Constant, Latency
-from mpcsim.sim.network.losses import Loss, described, mean_loss
-from mpcsim.sim.network.transport import Connection, whole
+from mpcsim.sim.network.losses import Loss, describe_loss, mean_loss
+from mpcsim.sim.network.transport import Connection, is_whole_number
 from mpcsim.sim.rich_display import Table, counted, document
 
 __all__ = ["Direction", "Link", "Network", "Site"]
@@ -50,7 +50,7 @@ class Site:
             raise UsageError(
                 f"site {self.name}: cpu_factor is {self.cpu_factor}: not above 0, or not finite"
             )
-        if not whole(self.cores, 1):
+        if not is_whole_number(self.cores, 1):
             raise UsageError(
                 f"site {self.name}: cores is {self.cores}: not a whole number from 1 on"
             )
@@ -110,7 +110,7 @@ class Link:
             raise UsageError(f"{where}: a link needs two sites")
 
     @property
-    def means(self) -> str:
+    def mean_text(self) -> str:
         """How long it takes on average: one way, or there/back if that takes another time."""
         there, back = (self.direction(end).forward.mean_ms for end in (self.a, self.b))
         ways = [f"{ms:.2g}" if ms < 1 else f"{ms:.0f}" for ms in (there, back)]
@@ -150,7 +150,7 @@ class Direction:
     queue_bytes: float = math.inf
 
     @property
-    def lossy(self) -> bool:
+    def is_lossy(self) -> bool:
         """Whether chance may lose anything on it, either way: acknowledgements, too."""
         return mean_loss(self.loss) > 0 or mean_loss(self.back_loss) > 0
 
@@ -161,7 +161,7 @@ class Direction:
             str(self),
             str(self.forward),
             f"{self.mbit_per_s:g}",
-            described(self.loss),
+            describe_loss(self.loss),
             room,
         )
 
@@ -305,7 +305,7 @@ class Network:
         """
         sites, one_way = _sites(parties), _latency(latency, "latency")
         links = [Link(a, b, one_way, mbit_per_s, loss) for a, b in combinations(sites.values(), 2)]
-        return cls._joined(sites, (), links, connection, name)
+        return cls._with_party_sites(sites, (), links, connection, name)
 
     @classmethod
     def hub(
@@ -332,10 +332,10 @@ class Network:
         sites, one_way = _sites(parties), _latency(latency, "latency")
         gateway = Site("gateway", service_ms=service_ms)
         links = [Link(site, "gateway", one_way, mbit_per_s, loss) for site in sites.values()]
-        return cls._joined(sites, (gateway,), links, connection, name)
+        return cls._with_party_sites(sites, (gateway,), links, connection, name)
 
     @classmethod
-    def _joined(
+    def _with_party_sites(
         cls,
         placement: Mapping[PartyId, str],
         others: Iterable[Site],
@@ -393,13 +393,13 @@ class Network:
         for site, where in (("operator", operator or home), ("institution", institution or home)):
             latency = presets.region_latency(hub, presets.region(where))
             links.append(Link(site, "gateway", latency))
-        described = f"{home} ({access}), gateway {hub}, operator {operator or home}"
+        describe_loss = f"{home} ({access}), gateway {hub}, operator {operator or home}"
         return cls(
             {site.name: site for site in sites},
             tuple(links),
             {CLIENT: "client", OPERATOR: "operator", INSTITUTION: "institution"},
             connection or Connection(),
-            f"{described}, institution {institution or home}",
+            f"{describe_loss}, institution {institution or home}",
         )
 
     # ------------------------------------------------------------------ files
@@ -433,7 +433,7 @@ class Network:
         Raises:
             UsageError: an entry that is unknown, missing or out of range: says which.
         """
-        return cls(*networks.parts(table, Site, Link))
+        return cls(*networks.decode_network(table, Site, Link))
 
     def table(self) -> dict[str, Any]:
         """What ``of`` makes this network of.
@@ -441,8 +441,10 @@ class Network:
         Raises:
             UsageError: a latency is of a class that files do not know.
         """
-        parts = networks.Parts(self.sites, self.links, self.placement, self.connection, self.name)
-        return networks.table(parts)
+        parts = networks.NetworkParts(
+            self.sites, self.links, self.placement, self.connection, self.name
+        )
+        return networks.encode_network(parts)
 
     # ------------------------------------------------------------------ changes
 
@@ -453,7 +455,7 @@ class Network:
         Raises:
             UsageError: no such setting, or a bad value.
         """
-        return replace(self, connection=_changed("connection", self.connection, changes))
+        return replace(self, connection=_with_changes("connection", self.connection, changes))
 
     def with_link(self, a: str, b: str, **changes: object) -> Network:
         """The same network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
@@ -467,7 +469,7 @@ class Network:
                 if end not in self.sites:
                     raise UsageError(unknown("site", end, self.sites))
             raise UsageError(f"no link joins {a} and {b}")
-        changed = _changed("link", found[0], changes)
+        changed = _with_changes("link", found[0], changes)
         links = tuple(changed if link is found[0] else link for link in self.links)
         return replace(self, links=links)
 
@@ -479,13 +481,13 @@ class Network:
         """
         if name not in self.sites:
             raise UsageError(unknown("site", name, self.sites))
-        site = _changed("site", self.sites[name], changes)
+        site = _with_changes("site", self.sites[name], changes)
         return replace(self, sites={**self.sites, name: site})
 
     def __str__(self) -> str:
         lines = [f"Network: {self.name or 'unnamed'}"]
         for link in self.links:
-            loss = f", loss {described(link.loss)}" if link.loss else ""
+            loss = f", loss {describe_loss(link.loss)}" if link.loss else ""
             queue = f", queue {link.queue_bytes:,.0f} B" if link.queue_bytes < math.inf else ""
             rate = f"{link.mbit_per_s:g} Mbit/s"
             lines.append(f"  {link.a} - {link.b}: {link.latency}, {rate}{loss}{queue}")
@@ -533,7 +535,7 @@ def _sites(parties: int | Iterable[int]) -> dict[PartyId, str]:
         UsageError: bad number, or bad or duplicate party ids.
     """
     if not isinstance(parties, Iterable):
-        if not whole(parties, 1) or parties > MAX_PARTIES:
+        if not is_whole_number(parties, 1) or parties > MAX_PARTIES:
             raise UsageError(f"parties is {parties}: not a whole number from 1 to {MAX_PARTIES}")
         parties = range(1, parties + 1)
     return {i: f"site {i}" for i in party_ids(parties)}
@@ -548,7 +550,7 @@ def _latency(value: Latency | float, what: str) -> Latency:
         raise UsageError(f"{what}: {error}") from None
 
 
-def _changed(what: str, old: T, changes: Mapping[str, Any]) -> T:
+def _with_changes(what: str, old: T, changes: Mapping[str, Any]) -> T:
     known = [f.name for f in fields(old)]
     for name in changes:
         if name not in known:

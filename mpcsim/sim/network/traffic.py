@@ -29,7 +29,15 @@ from mpcsim.sim.network.tcp import state
 from mpcsim.sim.network.topology import Direction, Network
 from mpcsim.sim.network.transport import Connection, Draws, Transfer
 
-__all__ = ["Arrival", "State", "Traffic", "connections", "idle", "links"]
+__all__ = [
+    "Arrival",
+    "TrafficState",
+    "Traffic",
+    "connection_records",
+    "idle_transfers",
+    "link_records",
+    "traffic_records",
+]
 
 HEADER_BYTES: Final = {"linux": 52, "ns3": 54}
 """Around each segment: IPv4 and TCP with time stamps; ns-3's links add two bytes."""
@@ -40,7 +48,7 @@ FEW: Final = 16
 
 
 @cache
-def kernel() -> ModuleType:
+def compiled_kernel() -> ModuleType:
     """What is compiled. It comes with half a second of numba: whoever needs no network waits for
     none of it."""
     return import_module("mpcsim.sim.network.tcp.traffic")
@@ -59,7 +67,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass
-class State:
+class TrafficState:
     """All that time changes about traffic."""
 
     records: state.Records
@@ -82,7 +90,7 @@ class Traffic:
             for ends in [(link.a, link.b)]
             for side in (0, 1)
         }
-        self._records = records(network, max(FEW, len(network.links)), idle(FEW))
+        self._records = traffic_records(network, max(FEW, len(network.links)), idle_transfers(FEW))
         if pool is not None:
             self._records.links["pool"] = pool
         self._free = list(range(FEW))
@@ -128,31 +136,31 @@ class Traffic:
         t["given"] = now_ms
         t["order"] = self._order
         self._order += 1
-        found = kernel().place(*self._records, number, float(now_ms))
+        found = compiled_kernel().place(*self._records, number, float(now_ms))
         if found == -2:
             self._more_connections()
-            found = kernel().place(*self._records, number, float(now_ms))
+            found = compiled_kernel().place(*self._records, number, float(now_ms))
         self._waiting += found < 0
         return number
 
-    def more(self, number: int, now_ms: float, size: int) -> None:
+    def extend(self, number: int, now_ms: float, size: int) -> None:
         """``size`` more bytes of a message are there to be sent."""
         self._records.transfers[number]["given"] = now_ms
-        kernel().extend(*self._records, number, float(now_ms), size)
+        compiled_kernel().extend(*self._records, number, float(now_ms), size)
 
     def advance(self, now_ms: float, until_ms: float) -> Arrival | None:
         """Let time pass up to ``until_ms``, or to the next arrival if that is sooner."""
         # A whole number is another type, for which everything would be compiled once more.
-        found, at = kernel().advance(
+        found, at = compiled_kernel().advance(
             *self._records, self._waiting > 0, float(now_ms), float(until_ms)
         )
         if found < 0:
             return None
         c = self._records.connections[found]
-        size, total = int(c["told_bytes"]), int(c["told_size"])
-        return Arrival(int(c["told_number"]), at, size, size == total, bool(c["told_failed"]))
+        size, total = int(c["arrival_bytes"]), int(c["arrival_size"])
+        return Arrival(int(c["arrival_number"]), at, size, size == total, bool(c["arrival_failed"]))
 
-    def finish(self, number: int) -> Transfer:
+    def take_transfer(self, number: int) -> Transfer:
         """What became of a message that is whole at the other end, or failed; its number is free
         again."""
         t = self._records.transfers[number]
@@ -175,13 +183,13 @@ class Traffic:
 
     def release(self, pair: int, now_ms: float) -> None:
         """An exchange is over: others may have its connection."""
-        kernel().release(*self._records, pair, float(now_ms))
+        compiled_kernel().release(*self._records, pair, float(now_ms))
 
-    def forget(self, session: int) -> None:
+    def close_session(self, session: int) -> None:
         """A session is over: its connections are closed."""
-        kernel().forget(*self._records, session)
+        compiled_kernel().close_session(*self._records, session)
 
-    def save(self, into: State | None = None) -> State:
+    def save(self, into: TrafficState | None = None) -> TrafficState:
         """What it is like now.
 
         Args:
@@ -189,12 +197,12 @@ class Traffic:
         """
         shapes = [each.shape for each in self._records]
         if into is None or [each.shape for each in into.records] != shapes:
-            into = State(state.Records(*(np.empty_like(each) for each in self._records)))
+            into = TrafficState(state.Records(*(np.empty_like(each) for each in self._records)))
         _copy(self._records, into.records)
         into.waiting = self._waiting
         return into
 
-    def restore(self, before: State) -> None:
+    def restore(self, before: TrafficState) -> None:
         """Let it be as it was; nothing may have been sent since."""
         _copy(before.records, self._records)
         self._waiting = before.waiting
@@ -203,7 +211,7 @@ class Traffic:
 
     def _grow(self) -> None:
         have = len(self._records.transfers)
-        more = np.concatenate([self._records.transfers, idle(have)])
+        more = np.concatenate([self._records.transfers, idle_transfers(have)])
         self._records = self._records._replace(transfers=more)
         self._free = list(range(have, 2 * have))
 
@@ -215,7 +223,7 @@ class Traffic:
 def with_more_connections(network: Network, have: state.Records, room: int) -> state.Records:
     """The same, with room for so many connections."""
     count = int(have.pool["used"][0])
-    made = records(network, room, have.transfers)
+    made = traffic_records(network, room, have.transfers)
     _bytes(made.connections)[:count] = _bytes(have.connections)[:count]
     made.heads[:count] = have.heads[:count]
     made.pool["used"], made.pool["spare"] = have.pool["used"], have.pool["spare"]
@@ -228,7 +236,7 @@ def with_more_connections(network: Network, have: state.Records, room: int) -> s
 
 
 def _copy(source: state.Records, target: state.Records) -> None:
-    kernel().copy(
+    compiled_kernel().copy(
         source.connections,
         _bytes(source.connections),
         target.connections,
@@ -244,23 +252,25 @@ def _bytes(records: NDArray[Any]) -> NDArray[np.uint8]:
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)
 
 
-def records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:
+def traffic_records(network: Network, count: int, transfers: NDArray[Any]) -> state.Records:
     """Records for ``count`` connections at most, and for the transfers."""
     heads = np.zeros(count, state.HEAD)
     heads["link"] = -1
     times = np.full(2 << (count - 1).bit_length(), math.inf)
     pool = np.array([(0, -1, len(times) // 2, 0)], state.POOL)
-    return state.Records(connections(network, count), heads, times, pool, links(network), transfers)
+    return state.Records(
+        connection_records(network, count), heads, times, pool, link_records(network), transfers
+    )
 
 
-def idle(count: int) -> NDArray[Any]:
+def idle_transfers(count: int) -> NDArray[Any]:
     """Records for ``count`` messages, none of them under way."""
     transfers = np.zeros(count, state.TRANSFER)
     transfers["connection"] = -2
     return transfers
 
 
-def links(network: Network) -> NDArray[Any]:
+def link_records(network: Network) -> NDArray[Any]:
     """The links of a network for the kernel."""
     records = np.zeros(len(network.links), state.LINK)
     connection = network.connection
@@ -297,10 +307,10 @@ def wire_bytes(connection: Connection, size: int) -> int:
     return payload + max(1, -(-payload // state.SEGMENT_BYTES)) * HEADER_BYTES[connection.profile]
 
 
-def connections(network: Network, count: int) -> NDArray[Any]:
+def connection_records(network: Network, count: int) -> NDArray[Any]:
     """Records for ``count`` connections, none of them in use."""
     made = _sparse(count, state.CONNECTION)
-    settle(made, network.connection)
+    write_settings(made, network.connection)
     return made
 
 
@@ -315,7 +325,7 @@ def _sparse(count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.frombuffer(memory, dtype, count)
 
 
-def settle(records: NDArray[Any], connection: Connection) -> None:
+def write_settings(records: NDArray[Any], connection: Connection) -> None:
     """Write the settings of connections into their records."""
     linux = connection.profile == "linux"
     records["linux"] = linux
@@ -325,7 +335,7 @@ def settle(records: NDArray[Any], connection: Connection) -> None:
     records["header"] = HEADER_BYTES[connection.profile]
     records["syn_bytes"] = SYN_BYTES[connection.profile]
     records["min_rto"] = MIN_RTO_MS
-    records["delack"] = DELAYED_ACK_MS
+    records["delack_timeout"] = DELAYED_ACK_MS
     records["idle_restart"] = connection.slow_start_after_idle
     flights = connection.tls_flights
     records["flights"] = len(flights)

@@ -28,7 +28,7 @@ __all__ = [
     "Draws",
     "Transfer",
     "check_forwarding",
-    "whole",
+    "is_whole_number",
 ]
 
 FORWARDING: Final = ("store", "stream")
@@ -103,16 +103,16 @@ class Connection:
                 raise UsageError(unknown(f"connection {name}", str(value), known))
         if self.tls_round_trips not in (0, 1, 2):
             raise UsageError(f"connection tls_round_trips is {self.tls_round_trips}: 0, 1 or 2")
-        if not whole(self.overhead_bytes, 0):
+        if not is_whole_number(self.overhead_bytes, 0):
             raise UsageError(
                 f"connection overhead_bytes is {self.overhead_bytes}: not a whole number from 0 on"
             )
-        if not whole(self.initial_window, 1) or self.initial_window > MAX_WINDOW:
+        if not is_whole_number(self.initial_window, 1) or self.initial_window > MAX_WINDOW:
             raise UsageError(
                 f"connection initial_window is {self.initial_window}: not a whole number of "
                 f"segments from 1 to {MAX_WINDOW}"
             )
-        if not whole(self.pool, 1) or self.pool > MOST_CONNECTIONS:
+        if not is_whole_number(self.pool, 1) or self.pool > MOST_CONNECTIONS:
             raise UsageError(
                 f"connection pool is {self.pool}: not a whole number of connections from 1 to "
                 f"{MOST_CONNECTIONS}"
@@ -168,7 +168,7 @@ class Transfer:
     """Waiting for what was lost to be sent again."""
 
 
-def whole(value: object, least: int) -> bool:
+def is_whole_number(value: object, least: int) -> bool:
     """Whether something that claims to be a count is a whole number, and large enough."""
     return isinstance(value, Integral) and int(value) >= least
 

@@ -5,16 +5,16 @@
 programs.
 """
 
-from mpcsim.sim.run.adversary import deviating
+from mpcsim.sim.run.adversary import deviating_party
 from mpcsim.sim.run.faults import Crash, delay, drop, duplicate, noise, partition
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
 
 __all__ = [
     "Crash",
-    "Observed",
+    "RecordedParty",
     "Recording",
     "delay",
-    "deviating",
+    "deviating_party",
     "drop",
     "duplicate",
     "noise",

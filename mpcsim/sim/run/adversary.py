@@ -42,12 +42,12 @@ from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 __all__ = [
     "Adversary",
     "Item",
-    "OneKind",
+    "KindAlteration",
     "Tamper",
     "Tampered",
-    "deviating",
-    "honest",
-    "on",
+    "deviating_party",
+    "pass_unchanged",
+    "alter_kind",
     "with_round",
 ]
 
@@ -61,14 +61,14 @@ Change = Callable[[Any], Tampered]
 """(message as the honest party made it) -> what goes out instead."""
 
 
-def honest(kind: str, to: int, message: Message) -> Tampered:
+def pass_unchanged(kind: str, to: int, message: Message) -> Tampered:
     """The function of a party that does not cheat."""
     return message
 
 
 @dataclass(frozen=True)
-class OneKind:
-    """Tampers with one kind of message; see ``on``."""
+class KindAlteration:
+    """Tampers with one kind of message; see ``alter_kind``."""
 
     kind: str
     change: Change
@@ -81,7 +81,7 @@ class OneKind:
         return self.change(message)
 
 
-def on(kind: str, change: Change, to: Collection[int] | None = None) -> OneKind:
+def alter_kind(kind: str, change: Change, to: Collection[int] | None = None) -> KindAlteration:
     """Tamper with one kind of message, toward everyone or only toward some.
 
     Args:
@@ -89,7 +89,7 @@ def on(kind: str, change: Change, to: Collection[int] | None = None) -> OneKind:
         change: gets the message as the honest party made it; returns what goes out instead.
         to: receivers whose messages are altered; the others get what an honest party sends.
     """
-    return OneKind(kind, change, to)
+    return KindAlteration(kind, change, to)
 
 
 class Adversary:
@@ -98,7 +98,7 @@ class Adversary:
     def __init__(
         self,
         party: Party[Any, Any],
-        tamper: Tamper = honest,
+        tamper: Tamper = pass_unchanged,
         *,
         hold: Collection[str] = (),
         after: Collection[int] | None = None,
@@ -113,13 +113,13 @@ class Adversary:
 
         Raises:
             UsageError: the protocol has no messages of a kind that is named (in ``hold``, or by
-                ``on``), or ``after`` names a party that takes no part.
+                ``alter_kind``), or ``after`` names a party that takes no part.
         """
         known = [sends.kind for _, sends in party.definition.kinds()] + [AbortNotice.__name__]
-        if isinstance(tamper, OneKind):
-            _known(party, "tamper", tamper.kind, known)
+        if isinstance(tamper, KindAlteration):
+            _check_kind(party, "tamper", tamper.kind, known)
         for kind in hold:
-            _known(party, "hold", kind, known)
+            _check_kind(party, "hold", kind, known)
         others = frozenset(party.participants) - {party.me}
         self._after = others if after is None else frozenset(PartyId(i) for i in after)
         if not self._after <= others:
@@ -157,7 +157,9 @@ class Adversary:
         """Pass a message to the wrapped party; returns what goes out instead of its answers."""
         return self._filter(lambda: self.party.receive(sender, data))
 
-    def rejoin(self, party: Party[Any, Any], outputs: list[Output[Any]]) -> list[Output[Any]]:
+    def replace_party(
+        self, party: Party[Any, Any], outputs: list[Output[Any]]
+    ) -> list[Output[Any]]:
         """Go on with the party as it was resumed after a crash, and cheat as before.
 
         Args:
@@ -179,14 +181,14 @@ class Adversary:
             InvalidEncoding: not an envelope.
             InternalError: it was sealed by somebody else.
         """
-        return self._open(Envelope.decode(send.data))
+        return self._payload(Envelope.decode(send.data))
 
     # ------------------------------------------------------------------ helpers
 
     def _filter(self, act: Callable[[], list[Output[Any]]]) -> list[Output[Any]]:
-        self._learn_secrets()
+        self._remember_secrets()
         outputs = act()
-        self._learn_secrets()
+        self._remember_secrets()
         altered: list[Output[Any]] = []
         for output in outputs:
             if not isinstance(output, Send):
@@ -195,19 +197,19 @@ class Adversary:
                 self._held.append(output)
             else:
                 altered += self._alter(output)
-        for send in [held for held in self._held if self._seen_the_others(held.kind)]:
+        for send in [held for held in self._held if self._has_others_messages(held.kind)]:
             self._held.remove(send)
             altered += self._alter(send)
         self.sent += [output for output in altered if isinstance(output, Send)]
         return altered
 
-    def _seen_the_others(self, kind: str) -> bool:
+    def _has_others_messages(self, kind: str) -> bool:
         inbox = self.party.inbox.values
         return any(of.__name__ == kind and self._after <= set(inbox[of]) for of in inbox)
 
     def _alter(self, send: Send) -> list[Send]:
         envelope = Envelope.decode(send.data)
-        payload = self._open(envelope)
+        payload = self._payload(envelope)
         wire = self.party.wire
         if envelope.kind == ABORT_KIND:
             kind: type[Message] = AbortNotice
@@ -223,17 +225,17 @@ class Adversary:
                 outputs.append(item)
                 continue
             new = item if isinstance(item, bytes) else item.encode(wire)
-            outputs.append(send if new == payload else self._pack(send, envelope, new))
+            outputs.append(send if new == payload else self._reseal(send, envelope, new))
         return outputs
 
-    def _learn_secrets(self) -> None:
+    def _remember_secrets(self) -> None:
         """One call can send under an older secret and then switch to a new one: know both."""
         for peer, secret in self.party.pair_secrets.items():
             known = self._secrets.setdefault(peer, [])
             if secret not in known:
                 known.append(secret)
 
-    def _secret(self, envelope: Envelope) -> tuple[bytes, bytes]:
+    def _decrypt_own(self, envelope: Envelope) -> tuple[bytes, bytes]:
         """The secret that an envelope of the wrapped party is sealed with, and its payload."""
         for secret in self._secrets.get(envelope.receiver, ()):
             payload = unseal(secret, envelope)
@@ -241,13 +243,13 @@ class Adversary:
                 return secret, payload
         raise InternalError("an envelope of the wrapped party does not open with its own keys")
 
-    def _open(self, envelope: Envelope) -> bytes:
-        return self._secret(envelope)[1] if envelope.sealed else envelope.body
+    def _payload(self, envelope: Envelope) -> bytes:
+        return self._decrypt_own(envelope)[1] if envelope.sealed else envelope.body
 
-    def _pack(self, send: Send, envelope: Envelope, payload: bytes) -> Send:
+    def _reseal(self, send: Send, envelope: Envelope, payload: bytes) -> Send:
         if not envelope.sealed:
             return replace(send, data=replace(envelope, body=payload).encode())
-        secret, _ = self._secret(envelope)
+        secret, _ = self._decrypt_own(envelope)
         return replace(send, data=seal(secret, envelope, payload, self._rng).encode())
 
     def __repr__(self) -> str:
@@ -280,7 +282,7 @@ def with_round(
     return replace(definition, rounds=rounds)
 
 
-def deviating(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[Any, Any]:
+def deviating_party(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[Any, Any]:
     """The party of somebody who plays one round in another way; see ``with_round``.
 
     Args:
@@ -301,7 +303,7 @@ def deviating(party: Party[Any, Any], number: int, run: RoundFunction) -> Party[
     return deviant
 
 
-def _known(party: Party[Any, Any], field: str, kind: str, known: Collection[str]) -> None:
+def _check_kind(party: Party[Any, Any], field: str, kind: str, known: Collection[str]) -> None:
     if kind not in known:
         near = get_close_matches(kind, known)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""

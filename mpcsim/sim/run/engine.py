@@ -19,12 +19,12 @@ from mpcsim.protocols.engine import Output, Party, Send
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
+from mpcsim.sim.run.completion import inner_party
 from mpcsim.sim.run.compute import Compute, Free
-from mpcsim.sim.run.ending import inner_party
 from mpcsim.sim.run.faults import Crash
 from mpcsim.sim.run.session import (
     Cause,
-    InTransit,
+    MessageInTransit,
     PlacedParty,
     RunOptions,
     SessionRun,
@@ -90,8 +90,8 @@ class VirtualRun(SessionRun[_VirtualParty]):
         self.resend_ms = resend_ms
         self._crashes = [f for f in settings.faults if isinstance(f, Crash)]
         for party in self.parties.values() if self._crashes else ():
-            if not hasattr(party, "rejoin") and not isinstance(party, Party):
-                raise UsageError(f"{party!r} cannot crash: it has no method rejoin")
+            if not hasattr(party, "replace_party") and not isinstance(party, Party):
+                raise UsageError(f"{party!r} cannot crash: it has no method replace_party")
         self._crashed: set[int] = set()
         self._repeated: set[int] = set()
         """Numbers of the messages that waiting parties put out again."""
@@ -127,7 +127,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         arrival = self._traffic.advance(self.now_ms, min(due, self.deadline_ms))
         if arrival is not None:
             self.now_ms = arrival.at_ms
-            self._move(arrival)
+            self._on_arrival(arrival)
             return True
         if not self._queue:
             if self._on_links:
@@ -149,7 +149,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
 
     def _start(self, placed: _VirtualParty) -> None:
         self._perform(placed, placed.party.start, None)
-        self._maybe_crash(placed)
+        self._crash_if_due(placed)
 
     def _deliver(self, placed: _VirtualParty, number: int, data: bytes) -> None:
         record = self._messages[number]
@@ -166,7 +166,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         if ended and number in self._repeated:  # somebody still waits, maybe for this party
             self._send_again(placed, [s for s in placed.sent if s.to == record.sender])
         placed.handled += 1
-        self._maybe_crash(placed)
+        self._crash_if_due(placed)
 
     def _perform(
         self,
@@ -189,22 +189,22 @@ class VirtualRun(SessionRun[_VirtualParty]):
         factor = placed.site.cpu_factor
         handling = self.compute.handling_ms(whole_ms, rounds) * factor
         if handling:
-            cause = self._note(placed, None, clock, clock + handling, cause)
+            cause = self._record_work(placed, None, clock, clock + handling, cause)
             clock += handling
         ends: dict[int, tuple[float, int]] = {}
         for work in rounds:
             end = clock + self.compute.round_ms(work) * factor
-            cause = self._note(placed, work, clock, end, cause)
+            cause = self._record_work(placed, work, clock, end, cause)
             ends[work.number] = end, cause[1]
             clock = end
         placed.busy_until = cores[core] = clock
-        self._put_out(placed, outputs, ends, clock)
+        self._handle_outputs(placed, outputs, ends, clock)
         if self.resend_ms < math.inf:
             placed.sent += [output for output in outputs if isinstance(output, Send)]
         if self._crashes:
             placed.snapshot = inner_party(placed.party).snapshot()
 
-    def _maybe_crash(self, placed: _VirtualParty) -> None:
+    def _crash_if_due(self, placed: _VirtualParty) -> None:
         for index, crash in enumerate(self._crashes):
             due = crash.party == placed.party.me and crash.after_messages == placed.handled
             if not due or placed.down or index in self._crashed:
@@ -224,7 +224,7 @@ class VirtualRun(SessionRun[_VirtualParty]):
         if isinstance(placed.party, Party):
             placed.party = resumed
         else:
-            outputs = placed.party.rejoin(resumed, outputs)  # type: ignore[attr-defined]
+            outputs = placed.party.replace_party(resumed, outputs)  # type: ignore[attr-defined]
         placed.down = False
         placed.busy_until = max(placed.busy_until, self.now_ms)
         placed.sent = [output for output in outputs if isinstance(output, Send)]
@@ -261,40 +261,40 @@ class VirtualRun(SessionRun[_VirtualParty]):
         burst = placed.burst if burst is None else burst
         transit = self._dispatch(placed, send, when, by, burst)
         if transit is not None:
-            self._at(when, self._hop, transit, self._size(transit))
+            self._at(when, self._start_hop, transit, self._size(transit))
 
-    def _hop(self, transit: InTransit, available: int) -> None:
+    def _start_hop(self, transit: MessageInTransit, available: int) -> None:
         """Put a message, or the first of it, on the next hop of its route."""
         if transit.route:
-            self._put(transit, self.now_ms, available)
+            self._send_on_hop(transit, self.now_ms, available)
         else:
-            self._arrive(transit)
+            self._deliver_to_receiver(transit)
 
-    def _move(self, arrival: Arrival) -> None:
+    def _on_arrival(self, arrival: Arrival) -> None:
         """A message, or more of one, is at the end of a hop: it goes on, or has arrived."""
-        transit, at = self._through(arrival)
+        transit, at = self._complete_hop(arrival)
         if arrival.failed:
-            self._give_up(transit)
+            self._record_loss(transit)
             return
         if at + 1 == len(transit.route):
-            self._arrive(transit)
+            self._deliver_to_receiver(transit)
             return
         goes_on = self.now_ms + transit.route[at].service_ms
         before = transit.forwarded[at]
         transit.forwarded[at] = arrival.size
         if before:
-            self._at(goes_on, self._extend, transit, at + 1, arrival.size - before)
+            self._at(goes_on, self._extend_transfer, transit, at + 1, arrival.size - before)
         else:
-            self._at(goes_on, self._hop, transit, arrival.size)
+            self._at(goes_on, self._start_hop, transit, arrival.size)
 
-    def _extend(self, transit: InTransit, at: int, size: int) -> None:
-        self._traffic.more(transit.given[at], self.now_ms, size)
+    def _extend_transfer(self, transit: MessageInTransit, at: int, size: int) -> None:
+        self._traffic.extend(transit.transfer_numbers[at], self.now_ms, size)
 
-    def _arrive(self, transit: InTransit) -> None:
+    def _deliver_to_receiver(self, transit: MessageInTransit) -> None:
         """Hand a message over to its receiver, as often as faults want it."""
         placed = self._parties[transit.key.receiver]
         arrived = self.now_ms + transit.extra_ms
-        record = self._landed(transit, arrived)
+        record = self._record_arrival(transit, arrived)
         self._at(arrived, self._deliver, placed, transit.number, transit.data)
         for later in transit.copies_ms:
             copy = len(self._messages)

@@ -19,7 +19,7 @@ from mpcsim.sim.streams import generator
 __all__ = [
     "Crash",
     "Effect",
-    "Fate",
+    "FaultDecision",
     "Fault",
     "FaultPlan",
     "MessageFault",
@@ -117,7 +117,7 @@ Fault = MessageFault | Partition | Crash
 
 
 @dataclass(frozen=True)
-class Fate:
+class FaultDecision:
     """What message faults do to one message."""
 
     dropped: bool = False
@@ -135,7 +135,7 @@ class FaultPlan:
         self._matched = [0] * len(self._faults)
         self._chance = generator(seed, "faults")
 
-    def fate(self, kind: str, sender: int, receiver: int) -> Fate:
+    def decide(self, kind: str, sender: int, receiver: int) -> FaultDecision:
         """The fate of a message; call it once for each, in the order of sending."""
         extra = 0.0
         copies: list[float] = []
@@ -143,12 +143,12 @@ class FaultPlan:
             if not self._hits(index, fault, kind, sender, receiver):
                 continue
             if fault.effect is Effect.DROP:
-                return Fate(dropped=True)
+                return FaultDecision(dropped=True)
             if fault.effect is Effect.DELAY:
                 extra += fault.delay_ms
             else:
                 copies.append(fault.delay_ms)
-        return Fate(False, extra, tuple(copies))
+        return FaultDecision(False, extra, tuple(copies))
 
     def _hits(self, index: int, fault: MessageFault, kind: str, sender: int, receiver: int) -> bool:
         if fault.kind not in (None, kind) or fault.sender not in (None, sender):

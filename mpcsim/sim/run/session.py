@@ -20,12 +20,12 @@ from mpcsim.sim.network.draws import DrawSource, SeededDraws, TransferKey
 from mpcsim.sim.network.topology import Direction, Network, Site
 from mpcsim.sim.network.traffic import Arrival, Traffic
 from mpcsim.sim.network.transport import Draws, Transfer
+from mpcsim.sim.run.completion import Validate, conclude_run, inner_party
 from mpcsim.sim.run.compute import RoundWork, Stopwatch, cpu_ms
-from mpcsim.sim.run.contents import contents
-from mpcsim.sim.run.ending import Validate, conclude, inner_party
+from mpcsim.sim.run.contents import message_contents
 from mpcsim.sim.run.faults import Fault, FaultPlan, Partition
-from mpcsim.sim.run.live import LiveTraffic
-from mpcsim.sim.run.observe import Observed, Recording
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
 
@@ -63,13 +63,13 @@ class FlowHop:
     burst: int = -1
     draws: Draws | None = None
 
-    def over(self, transfer: Transfer) -> Hop:
+    def hop_record(self, transfer: Transfer) -> Hop:
         """The record of a message that took it."""
         return Hop(self.direction.source, self.direction.target, transfer, self.service_ms)
 
 
 @dataclass(slots=True)
-class InTransit:
+class MessageInTransit:
     """A message under way."""
 
     number: int
@@ -84,7 +84,7 @@ class InTransit:
     """Of which two parties it is."""
     hops: list[Hop] = field(default_factory=list)
     """Those behind it."""
-    given: list[int] = field(default_factory=list)
+    transfer_numbers: list[int] = field(default_factory=list)
     """What the traffic calls it, hop by hop."""
     forwarded: list[int] = field(default_factory=list)
     """Bytes of it that have gone on from the end of each of these hops; 0 unless in parts."""
@@ -162,7 +162,7 @@ class SessionRun(Generic[P]):
             if party.me in self._parties:
                 raise UsageError(f"party {party.me} is there twice")
             if self._recording is not None:
-                party = Observed(party, self._recording)
+                party = RecordedParty(party, self._recording)
             self._parties[party.me] = place(party, network.sites[network.placement[party.me]])
         if not self._parties:
             raise UsageError("a run needs at least one party")
@@ -173,10 +173,10 @@ class SessionRun(Generic[P]):
         pairs = sorted({(min(flow), max(flow)) for flow in self._flows})
         self._pairs = {pair: number for number, pair in enumerate(pairs)}
         self._traffic = Traffic(network)
-        self._on_links: dict[int, tuple[InTransit, int]] = {}
+        self._on_links: dict[int, tuple[MessageInTransit, int]] = {}
         """Messages on a hop, and on which, by what the traffic calls them."""
         self._bursts = count()
-        self._transits: dict[int, InTransit] = {}
+        self._transits: dict[int, MessageInTransit] = {}
         """Messages under way, by number."""
         self._messages: list[MessageRecord] = []
         self._work: list[WorkRecord] = []
@@ -185,7 +185,7 @@ class SessionRun(Generic[P]):
     def parties(self) -> dict[PartyId, Participant[Any]]:
         """The parties as they stand now."""
         found = {i: placed.party for i, placed in self._parties.items()}
-        return {i: p.acting if isinstance(p, Observed) else p for i, p in found.items()}
+        return {i: p.inner if isinstance(p, RecordedParty) else p for i, p in found.items()}
 
     def _send(self, placed: P, send: Send, when: float, by: int | None) -> None:
         """Put a message on its way."""
@@ -193,7 +193,7 @@ class SessionRun(Generic[P]):
 
     # ------------------------------------------------------------------ work
 
-    def _note(
+    def _record_work(
         self, placed: P, work: RoundWork | None, start: float, end: float, cause: Cause | None
     ) -> Cause:
         """Record a round, or the handling of a message; what comes of it has it as its cause."""
@@ -213,7 +213,7 @@ class SessionRun(Generic[P]):
         )
         return "work", number
 
-    def _put_out(
+    def _handle_outputs(
         self,
         placed: P,
         outputs: Iterable[Output[Any]],
@@ -243,11 +243,11 @@ class SessionRun(Generic[P]):
 
     def _dispatch(
         self, placed: P, send: Send, when: float, by: int | None, burst: int
-    ) -> InTransit | None:
+    ) -> MessageInTransit | None:
         """Record a message; None if a fault drops it, or it is for nobody."""
         sender = placed.party.me
         number = len(self._messages)
-        fate = self._faults.fate(send.kind, sender, send.to) if send.to in self._parties else None
+        fate = self._faults.decide(send.kind, sender, send.to) if send.to in self._parties else None
         dropped = (
             fate is None
             or fate.dropped
@@ -274,7 +274,7 @@ class SessionRun(Generic[P]):
             return None
         numbers, hops = self._flows[sender, send.to]
         key = TransferKey(sender, send.to, next(numbers), 0)
-        self._transits[number] = InTransit(
+        self._transits[number] = MessageInTransit(
             number,
             key,
             send.data,
@@ -286,21 +286,21 @@ class SessionRun(Generic[P]):
         )
         return self._transits[number]
 
-    def _links(self) -> Traffic | LiveTraffic:
+    def _carrier(self) -> Traffic | RealtimeTraffic:
         """What messages are put on."""
         return self._traffic
 
-    def _size(self, transit: InTransit) -> int:
+    def _size(self, transit: MessageInTransit) -> int:
         """Bytes of a message on the way."""
         return len(transit.data) + self.network.connection.overhead_bytes
 
-    def _put(self, transit: InTransit, now_ms: float, available: int) -> None:
+    def _send_on_hop(self, transit: MessageInTransit, now_ms: float, available: int) -> None:
         """Put a message on its next hop.
 
         Args:
             available: bytes of it that are there.
         """
-        at = len(transit.given)
+        at = len(transit.transfer_numbers)
         hop = transit.route[at]
         transit.key = transit.key._replace(hop=at)
         draws = self._draws(transit.key, hop.direction)
@@ -309,7 +309,7 @@ class SessionRun(Generic[P]):
             draws = Draws(hop.draws.forward_ms, hop.draws.backward_ms, draws.key)
         hop.burst, hop.draws = transit.burst, draws
         connection = self.network.connection
-        number = self._links().send(
+        number = self._carrier().send(
             hop.direction,
             now_ms,
             self._size(transit),
@@ -318,38 +318,42 @@ class SessionRun(Generic[P]):
             available=available,
             stream=connection.forwarding == "stream" and at + 1 < len(transit.route),
         )
-        transit.given.append(number)
+        transit.transfer_numbers.append(number)
         transit.forwarded.append(0)
         self._on_links[number] = transit, at
 
-    def _through(self, arrival: Arrival) -> tuple[InTransit, int]:
+    def _complete_hop(self, arrival: Arrival) -> tuple[MessageInTransit, int]:
         """The message that is, or of which more is, at the end of a hop, and which hop."""
         transit, at = self._on_links[arrival.number]
         if arrival.whole:
             del self._on_links[arrival.number]
-            transit.hops.append(transit.route[at].over(self._traffic.finish(arrival.number)))
+            transit.hops.append(
+                transit.route[at].hop_record(self._traffic.take_transfer(arrival.number))
+            )
         return transit, at
 
-    def _give_up(self, transit: InTransit) -> None:
+    def _record_loss(self, transit: MessageInTransit) -> None:
         """Record a message as lost: TCP has given up the connection that it was on."""
         number = transit.number
         del self._transits[number]
-        record = self._messages[number].landed(None, tuple(transit.hops))
+        record = self._messages[number].with_arrival(None, tuple(transit.hops))
         self._messages[number] = replace(record, fate="lost")
-        for given in transit.given:
+        for given in transit.transfer_numbers:
             self._on_links.pop(given, None)
 
-    def _landed(self, transit: InTransit, received_ms: float | None) -> MessageRecord:
+    def _record_arrival(
+        self, transit: MessageInTransit, received_ms: float | None
+    ) -> MessageRecord:
         """The record of a message at the end of its route."""
         number = transit.number
         del self._transits[number]
-        record = self._messages[number].landed(received_ms, tuple(transit.hops))
+        record = self._messages[number].with_arrival(received_ms, tuple(transit.hops))
         self._messages[number] = record
         return record
 
     # ------------------------------------------------------------------ the end
 
-    def _ahead(self, now_ms: float) -> dict[int, list[Hop]]:
+    def _hops_under_way(self, now_ms: float) -> dict[int, list[Hop]]:
         """The hops that messages are on, by message: as they end if nothing else is sent."""
         found: dict[int, list[Hop]] = {}
         if not self._on_links:
@@ -359,17 +363,17 @@ class SessionRun(Generic[P]):
             now_ms = arrival.at_ms
             if arrival.whole:
                 transit, at = self._on_links[arrival.number]
-                hop = transit.route[at].over(traffic.finish(arrival.number))
+                hop = transit.route[at].hop_record(traffic.take_transfer(arrival.number))
                 found.setdefault(transit.number, []).append(hop)
         return found
 
     def _trace(self, ended_ms: float) -> Trace:
         """What has happened so far; a run that is not over counts as stalled."""
-        ahead = self._ahead(ended_ms)
+        ahead = self._hops_under_way(ended_ms)
         for number, transit in self._transits.items():  # when the run was stopped
             hops = (*transit.hops, *ahead.get(number, ()))
             self._messages[number] = replace(self._messages[number], hops=hops)
-        verdict, endings, outcomes = conclude(
+        verdict, endings, outcomes = conclude_run(
             {i: (placed.party, placed.ended_ms) for i, placed in self._parties.items()},
             ended_ms,
             self.validate,
@@ -387,5 +391,5 @@ class SessionRun(Generic[P]):
             max(ending.at_ms for ending in endings),
             any(inner_party(party).reproducible for party in self.parties.values()),
             outcomes,
-            contents=contents(self._recording, self._messages) if self._recording else {},
+            contents=message_contents(self._recording, self._messages) if self._recording else {},
         )

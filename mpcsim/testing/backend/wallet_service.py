@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Final
 
 from mpcsim.service.fault_injection.client import Control
-from mpcsim.service.fault_injection.switchboard import Switchboard, check_workers, controlled
-from mpcsim.service.fault_injection.users import credentials
-from mpcsim.service.operations.data_folder import logs_in
+from mpcsim.service.fault_injection.controller import (
+    FaultController,
+    check_workers,
+    with_fault_injection,
+)
+from mpcsim.service.fault_injection.users import read_credentials
+from mpcsim.service.operations.data_folder import log_folder_of
 from mpcsim.service.operations.supervisor import (
     Program,
     access_token,
     backend,
     free_port,
     node_program,
-    running,
+    process_group,
 )
 from mpcsim.service.web.logs import FOLDER_VARIABLE
 
@@ -83,21 +87,21 @@ def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletS
         UsageError: a process does not start.
     """
     check_workers({**os.environ, **settings.node})
-    with running({FOLDER_VARIABLE: str(logs_in(Path(data)))}) as processes:
-        board = Switchboard(processes, data)
+    with process_group({FOLDER_VARIABLE: str(log_folder_of(Path(data)))}) as processes:
+        board = FaultController(processes, data)
 
         def program(wanted: Program) -> Program:
             port = free_port() if settings.metrics else None
-            return controlled(replace(wanted, metrics_port=port))
+            return with_fault_injection(replace(wanted, metrics_port=port))
 
         *mpc_nodes, gateway = map(program, backend(data, settings.gateway))
         node = program(node_program(free_port(), gateway, settings.node))
         programs = [*mpc_nodes, gateway, node]
         board.start(*programs, quiet=settings.quiet)
-        known = credentials(Path(data))
+        known = read_credentials(Path(data))
         try:
             yield WalletService(
-                board.switch,
+                board.execute,
                 node.address,
                 gateway.address,
                 {each.name: each.address for each in mpc_nodes},

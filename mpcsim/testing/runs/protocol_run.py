@@ -267,7 +267,7 @@ class _Table:
         new, self._run.in_flight = flying[self._seen :], flying[: self._seen]
         for message in new:
             kind, sender, to = message.send.kind, message.sender, message.send.to
-            fate = self._plan.fate(kind, sender, to)
+            fate = self._plan.decide(kind, sender, to)
             what = f"{kind} from party {sender} to party {to}"
             if fate.dropped:
                 self.found.silence = True
@@ -298,10 +298,10 @@ class _Table:
         old: Any = self._run.parties[PartyId(i)]
         inner: Party[Any, Any] = getattr(old, "party", old)
         new, outputs = Party.resume(inner.definition, inner.snapshot(), share=inner.share)
-        if hasattr(old, "rejoin"):
-            self._run._take(PartyId(i), old.rejoin(new, outputs))
+        if hasattr(old, "replace_party"):
+            self._run._take(PartyId(i), old.replace_party(new, outputs))
         else:
-            self._run.rejoin(self.found.scenario.wrap(new), outputs)
+            self._run.replace_party(self.found.scenario.wrap(new), outputs)
 
     def _replay_due(self) -> None:
         while self._replays and (

@@ -12,7 +12,7 @@ from mpcsim.protocols.local_run import LocalRun, run
 from mpcsim.protocols.presign import PRESIGN
 from mpcsim.protocols.sample_keys import keys, presignatures, session_id, unused
 from mpcsim.testing.runs.fields import alterations
-from tests.helpers.adversary import Adversary, drawing, on, with_round
+from tests.helpers.adversary import Adversary, alter_kind, drawing, with_round
 from tests.helpers.sessions import judge, run_with, session
 
 CHEATER = 2
@@ -61,7 +61,7 @@ def altering(party: Party, kind: str, change: str, to: set[int] | None = None) -
     def tamper(message):
         return next(a for a in alterations(message, party.wire) if a.name == change).apply(message)
 
-    return Adversary(party, on(kind, tamper, to))
+    return Adversary(party, alter_kind(kind, tamper, to))
 
 
 def name(case) -> str:
@@ -143,7 +143,7 @@ def test_a_zero_denominator():
     setup = signer(2).setup
     delta = presigned.steps.shift(setup.request(), {2: parts[2].rho_i})
     u_1 = parts[1].u_i + delta * parts[1].phi_i
-    cheat = Adversary(signer(2), on("Answer", lambda m: replace(m, u_i=-u_1)))
+    cheat = Adversary(signer(2), alter_kind("Answer", lambda m: replace(m, u_i=-u_1)))
     found = run([signer(1), cheat])[1]
     assert (found.reason, found.culprits) == (Reason.ZERO_DENOMINATOR, {CHEATER})
     assert found.where == LAST

@@ -93,7 +93,7 @@ def test_what_is_given_back_can_be_spent_again():
 )
 def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change, new_plain_owner):
     """What is lost stays taken; an operation that pays for its transaction costs nothing."""
-    service = setup.embedded(rng=SeededRng("a bundler's losses"))
+    service = setup.over_embedded_chain(rng=SeededRng("a bundler's losses"))
     client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
 
     def operation():

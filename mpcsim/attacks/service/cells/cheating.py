@@ -28,7 +28,7 @@ from mpcsim.protocols.engine import Party, RoundOutput
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.wire import SIGNING_S
-from mpcsim.sim.run.adversary import deviating
+from mpcsim.sim.run.adversary import deviating_party
 from node.errors import ApiError
 
 SESSIONS = 60
@@ -63,7 +63,7 @@ def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) ->
             offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
             return replace(turn, direct={**turn.direct, CLIENT: offer})
 
-        return deviating(honest(share, *arguments), 2, offering)
+        return deviating_party(honest(share, *arguments), 2, offering)
 
     node._signing.signer = signer
     node.store.suspend = lambda *_: None  # whatever it says, it goes on

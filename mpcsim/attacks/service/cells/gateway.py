@@ -30,7 +30,7 @@ from mpcsim.service.rpc import wire
 from mpcsim.service.vault import HALF_BYTES, ReplyKey, SealKey, SecretStore
 from mpcsim.service.vault.halves import seal_halves
 from mpcsim.service.vault.strings import KEY_BYTES
-from mpcsim.service.vault.use import hashes
+from mpcsim.service.vault.use import sha256_each
 
 # ------------------------------------------------------------------ the client's side
 
@@ -87,7 +87,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
     if answer.verb == "open":
         opened = wire.VaultOpened.from_bytes(answer.reply)
     else:
-        opened = wire.Signing.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
+        opened = wire.SignReply.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
     secret = bytes(mine.combine(opened.halves, env.seal_keys()).secret)
     store = SecretStore.from_text(key["secret_store"])
     return succeed_if(
@@ -98,7 +98,7 @@ def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
 def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
     """The user's new vault is sealed to keys of the gateway's own."""
     proxy, alice = env.intercept_gateway(), env.user()
-    mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
+    mine = {party: SealKey.generate(SystemRng()) for party in MPC_NODES}
 
     def substitute(call: Call) -> None:
         if call.path == "/mpc/v1/nodes":
@@ -186,7 +186,7 @@ def path_of_its_own(env: AttackEnvironment) -> Finding:
     (asked, *_) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    answered = len(wire.SignReply.from_bytes(asked.reply).messages)
     return succeed_if(
         answered > 0, "the MPC node signs with a child that nobody asked for", "nothing"
     )
@@ -207,7 +207,7 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
         if call.verb == "sign":
             body = wire.Sign.from_bytes(call.body)
             party = stand_in(share, body.session_id, PartyId(body.signer))
-            sent.append(replace(body, message=WANTED, messages=party, first=hashes(party)))
+            sent.append(replace(body, message=WANTED, messages=party, first=sha256_each(party)))
             call.body = sent[-1].to_bytes()
 
     proxy.before = substitute
@@ -216,7 +216,7 @@ def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     (asked,) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    answered = len(wire.Signing.from_bytes(asked.reply).messages)
+    answered = len(wire.SignReply.from_bytes(asked.reply).messages)
     return succeed_if(answered > 0, "the MPC node signs with a client that is none", "nothing")
 
 

@@ -28,7 +28,7 @@ from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
 from mpcsim.service.mpc_node.store import StaleUpdate, StoredShare
 from mpcsim.service.rpc import wire
-from mpcsim.service.rpc.standing import Drop, End, Ended
+from mpcsim.service.rpc.activation_messages import AbortEpoch, AbortEpochReply, DropShare
 from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
 
 Asks = dict[PartyId, Ask]
@@ -64,15 +64,15 @@ def _obey_gateway(node: Any) -> None:
             )
 
     def forget(grant: Any, data: bytes) -> None:
-        abort = Drop.from_bytes(data).abort
+        abort = DropShare.from_bytes(data).abort
         store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
 def _sign_any_abort(node: Any) -> None:
-    def abort(grant: Any, data: bytes) -> Ended:
-        return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
+    def abort(grant: Any, data: bytes) -> AbortEpochReply:
+        return AbortEpochReply(node._context.identity.sign(AbortEpoch.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
@@ -233,17 +233,17 @@ def vote_and_abort(env: AttackEnvironment) -> Finding:
     alice = env.user()
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
-    abort = End(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
+    abort = AbortEpoch(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
     ask = asks[env.me]
     _collect_votes(asks, made, env.me)
-    ended = Ended.from_bytes(ask("abort", abort))
+    ended = AbortEpochReply.from_bytes(ask("abort", abort))
     if ended.signature is not None:
         return succeed_if(True, "one epoch has the node's vote and its abort", "")
     other_user = env.user("bob")
     asks = _access_to_nodes(env, other_user)
     other = run_generation(env, asks, CURVE)
-    abort = End(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
-    ended = Ended.from_bytes(asks[env.me]("abort", abort))
+    abort = AbortEpoch(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
+    ended = AbortEpochReply.from_bytes(asks[env.me]("abort", abort))
     _collect_votes(asks, other, env.me)
     return succeed_if(
         ended.signature is not None, "one epoch has the node's abort and its vote", ""
@@ -282,8 +282,8 @@ def another_epochs_abort(env: AttackEnvironment) -> Finding:
     epoch = bytes.fromhex(made.key_id)
     aside = run_generation(env, asks, CURVE)
     other = Abort(alice.user_id, CURVE, bytes.fromhex(aside.key_id))
-    ended = Ended.from_bytes(asks[env.other]("abort", End(other, None)))
-    drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
+    ended = AbortEpochReply.from_bytes(asks[env.other]("abort", AbortEpoch(other, None)))
+    drop = DropShare(replace(other, epoch=epoch), ended.signature or bytes(64))
     asks[env.me]("drop", drop)
     return succeed_if(
         made.key_id not in env.shares(env.me),
@@ -315,8 +315,8 @@ def abort_without_a_vote(env: AttackEnvironment) -> Finding:
     asks = _access_to_nodes(env, alice)
     made = run_generation(env, asks, CURVE)
     vote = _collect_votes(asks, made, env.other)
-    end = End(Abort(alice.user_id, CURVE, random_id()), vote)
-    ended = Ended.from_bytes(asks[env.me]("abort", end))
+    end = AbortEpoch(Abort(alice.user_id, CURVE, random_id()), vote)
+    ended = AbortEpochReply.from_bytes(asks[env.me]("abort", end))
     return succeed_if(ended.signature is not None, "the abort of an epoch yet to be made", "")
 
 

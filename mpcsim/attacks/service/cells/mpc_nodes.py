@@ -44,10 +44,16 @@ from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.errors import CONFLICT, Refused
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import session_keys, wire
+from mpcsim.service.rpc.activation_messages import (
+    AbortEpoch,
+    AbortEpochReply,
+    ActivationState,
+    ShareInfo,
+    ShareInfoPage,
+)
 from mpcsim.service.rpc.session_keys import SessionKey
-from mpcsim.service.rpc.standing import End, Ended, Holding, Holdings, Standing
 from mpcsim.service.rpc.statements import (
-    Held,
+    HeldShare,
     KeyRecord,
     LogHead,
     SealKeyStatement,
@@ -154,7 +160,7 @@ def a_strangers_word(env: AttackEnvironment) -> Finding:
     """When the gateway is started, the node says once that it is somebody else; then the truth."""
     hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
-    true, other = env.node(env.me).hello(), Identity.fresh(SystemRng())
+    true, other = env.node(env.me).hello(), Identity.generate(SystemRng())
     signature = other.sign(SealKeyStatement(env.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
     hostile.hello = lambda: forged  # type: ignore[method-assign]
@@ -186,12 +192,12 @@ def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
     then says otherwise. The user signs with the other node."""
     alice = env.user()
     key = alice.generate()
-    honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
-    shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
+    honest = ShareInfoPage.of([ShareInfo("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
+    shown = [b"?", ShareInfoPage(honest.rows * 2).to_bytes(), honest.to_bytes()]
     hostile, activation = env.corrupt_node(), env.service.gateway.gateway.activation
     record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
-    held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
-    claimed = Standing(held, None).to_bytes()
+    held = HeldShare(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
+    claimed = ActivationState(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
         try:
@@ -215,9 +221,9 @@ def late_vote(env: AttackEnvironment) -> Finding:
         if verb == "vote":
             raise Refused(CONFLICT, "not now")
         if verb == "abort":
-            end = End.from_bytes(body)
+            end = AbortEpoch.from_bytes(body)
             records.extend([end.vote] if end.vote else [])
-            return Ended(identity.sign(end.abort), None).to_bytes()
+            return AbortEpochReply(identity.sign(end.abort), None).to_bytes()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         return reply
 
@@ -229,9 +235,9 @@ def late_vote(env: AttackEnvironment) -> Finding:
     mine = identity.sign(Vote(theirs.record, head, 0))
     vote = SignedRecord(theirs.record, {env.me: head}, {env.me: mine}, {env.me: 0})
     both = theirs.with_vote(vote)
-    held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
+    held = HeldShare(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
-    hostile.lies = {"standing": Standing(held, None).to_bytes(), "activate": b""}
+    hostile.lies = {"standing": ActivationState(held, None).to_bytes(), "activate": b""}
     said = ""
     try:
         alice.recover()

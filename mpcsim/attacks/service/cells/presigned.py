@@ -126,13 +126,13 @@ def set_up_presignatures(
 
 def forget_used(wallet: Any) -> None:
     """A REST node that is a new process every time: what it has used it does not remember."""
-    opened = wallet._presigner.part
+    opened = wallet._presigner.open_part
 
     def part(*arguments: Any) -> Presignature:
         found: Presignature = opened(*arguments)
         return replace(found, use=Use())
 
-    wallet._presigner.part = part
+    wallet._presigner.open_part = part
 
 
 def sign(user: User, key: Strings, presignatures: list[str], message: str) -> bytes:

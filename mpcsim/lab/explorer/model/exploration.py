@@ -13,8 +13,8 @@ from mpcsim.lab.explorer.model.sessions import Edit, Source, TraceSession
 from mpcsim.lab.explorer.model.views import Detail, View
 from mpcsim.protocols.engine import Definition
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.network.transport import whole
-from mpcsim.sim.run.observe import Recording
+from mpcsim.sim.network.transport import is_whole_number
+from mpcsim.sim.run.message_recording import Recording
 from mpcsim.sim.simulation import Result
 from mpcsim.sim.streams import SEED_BITS
 from mpcsim.sim.trace import Trace
@@ -197,7 +197,7 @@ class Exploration:
         Raises:
             UsageError: not a whole number from 0 to ``LARGEST_SEED``, or a run that was incomplete.
         """
-        if not whole(seed, 0) or seed > LARGEST_SEED:
+        if not is_whole_number(seed, 0) or seed > LARGEST_SEED:
             raise UsageError(f"seed {seed}: it must be a whole number from 0 to {LARGEST_SEED}")
         self._change(self._network, self._edits, None if seed == self._first.seed else int(seed))
         return self

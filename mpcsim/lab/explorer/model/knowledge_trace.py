@@ -19,7 +19,7 @@ from mpcsim.lab.explorer.model.knowledge import (
     secrets_in,
     text,
 )
-from mpcsim.sim.run.observe import Recording
+from mpcsim.sim.run.message_recording import Recording
 
 
 @dataclass(frozen=True)

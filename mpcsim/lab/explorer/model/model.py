@@ -48,9 +48,9 @@ from mpcsim.protocols.engine import Definition, Round
 from mpcsim.protocols.engine.events import Ignored
 from mpcsim.protocols.signing import PROTOCOLS
 from mpcsim.sim.colours import party_colour
-from mpcsim.sim.network.losses import described, mean_loss
+from mpcsim.sim.network.losses import describe_loss, mean_loss
 from mpcsim.sim.network.topology import Link, Network
-from mpcsim.sim.run.observe import Opened, Recording
+from mpcsim.sim.run.message_recording import DecryptedMessage, Recording
 from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import MessageRecord, Verdict, WorkRecord
 
@@ -130,7 +130,7 @@ def _detail(
     reveal: bool,
 ) -> Detail:
     flow = message.sender, message.receiver, message.kind
-    opened = recording.opened(flow) if recording else None
+    opened = recording.first_message(flow) if recording else None
     if opened is None:
         definition = definition or PROTOCOLS.get(message.protocol)
         kinds = {s.kind: s.message for _, s in definition.kinds()} if definition else {}
@@ -153,7 +153,7 @@ def _detail(
 
 
 def _fields(
-    opened: Opened, private: bool, reveal: bool
+    opened: DecryptedMessage, private: bool, reveal: bool
 ) -> tuple[tuple[Field, ...], str, str | None]:
     if opened.payload is None:
         return (), "it does not open with its sender's own keys", None
@@ -208,7 +208,7 @@ class _ViewBuilder:
 
     def _message(self, message: MessageRecord, critical: frozenset[int]) -> MessageView:
         flow = message.sender, message.receiver, message.kind
-        opened = self.recording.opened(flow) if self.recording else None
+        opened = self.recording.first_message(flow) if self.recording else None
         ignored = self.ignored[message.number]
         return MessageView(
             message.number,
@@ -461,7 +461,7 @@ def _distributions(link: Link) -> str:
     if link.back_mbit_per_s is not None:
         back.append(f"{link.back_mbit_per_s:g} Mbit/s")
     if link.back_loss is not None:
-        back.append(f"loss {described(link.back_loss)}")
+        back.append(f"loss {describe_loss(link.back_loss)}")
     return ", ".join(said) + (f"; on the way back {', '.join(back)}" if back else "")
 
 

@@ -17,9 +17,9 @@ from mpcsim.lab.explorer.model.retime import RecordedTimes, Retiming, observed_n
 from mpcsim.protocols.engine import Definition, Party
 from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.network.topology import Network
-from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, honest
-from mpcsim.sim.run.observe import Observed, Recording
-from mpcsim.sim.simulation import Parts, Simulation
+from mpcsim.sim.run.adversary import Adversary, Tamper, Tampered, pass_unchanged
+from mpcsim.sim.run.message_recording import RecordedParty, Recording
+from mpcsim.sim.simulation import PresignatureShares, Simulation
 from mpcsim.sim.trace import Trace
 
 OPERATIONS: Final = ("generate", "sign", "presign", "sign_presigned", "recover")
@@ -133,7 +133,7 @@ class LiveSession:
             return self._retiming.over_network(network, seed), self._honest
         recording = Recording()
         if self._costs is not None:
-            recording.before = self._costs.start_work
+            recording.before_work = self._costs.start_work
         trace = self._play(network, edits, recording, seed)
         if not edits and self._costs is None:
             self._costs = RecordedTimes.of(trace, network)
@@ -158,10 +158,10 @@ class LiveSession:
             if edit.sender not in network.placement:
                 raise UsageError(f"party {edit.sender} has no site in this network")
 
-        def observed(party: Party[Any, Any]) -> Observed:
+        def observed(party: Party[Any, Any]) -> RecordedParty:
             made = own.corrupt[party.me](party) if party.me in own.corrupt else party
             mine = [edit for edit in edits if edit.sender == party.me]
-            return Observed(with_alterations(made, mine) if mine else made, recording)
+            return RecordedParty(with_alterations(made, mine) if mine else made, recording)
 
         simulation = replace(
             own,
@@ -171,7 +171,7 @@ class LiveSession:
             presignatures=_copy_presignatures(own.presignatures),
             compute=self._costs or own.compute,
             corrupt=dict.fromkeys(network.placement, observed),
-            listener=recording.listen,
+            listener=recording.on_event,
         )
         with _guards_restored(own):
             stepping = getattr(simulation, f"begin_{self._operation}")(**self._options)
@@ -238,7 +238,7 @@ def with_alterations(made: Participant[Any], edits: list[Edit]) -> Adversary:
         return made
     if isinstance(made, Party):
         adversary = Adversary(made)
-        adversary.tamper = _AlteringTamper(adversary, honest, edits)
+        adversary.tamper = _AlteringTamper(adversary, pass_unchanged, edits)
         return adversary
     raise UsageError(f"{made!r} is no party and no Adversary: its messages cannot be altered")
 
@@ -266,8 +266,8 @@ class _AlteringTamper:
 
 
 def _copy_presignatures(
-    kept: dict[tuple[PartyId, ...], list[Parts]],
-) -> dict[tuple[PartyId, ...], list[Parts]]:
+    kept: dict[tuple[PartyId, ...], list[PresignatureShares]],
+) -> dict[tuple[PartyId, ...], list[PresignatureShares]]:
     """Return presignatures that a run may use without using them up."""
     return {signers: list(parts) for signers, parts in kept.items()}
 

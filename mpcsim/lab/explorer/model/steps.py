@@ -10,7 +10,7 @@ from mpcsim.lab.explorer.model.checks import Progress
 from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import AbortNotice
 from mpcsim.sim.trace import Trace
-from mpcsim.sim.traces.flight import RESOLUTION_MS
+from mpcsim.sim.traces.message_segments import RESOLUTION_MS
 from mpcsim.sim.traces.records import MessageRecord, WorkRecord
 
 

@@ -61,14 +61,14 @@ THREADS: Final = 32
 RETRY_AFTER_S: Final = 1
 
 
-class UserPlaces:
+class UserQueues:
     """Places of each user's requests, so that no user holds up the others. For one event loop."""
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager
-    async def place(self, user_id: str) -> AsyncIterator[None]:
+    async def hold(self, user_id: str) -> AsyncIterator[None]:
         """Hold a place in the block; wait for it first, in the order of coming.
 
         Raises:
@@ -97,7 +97,7 @@ def routes(answer: Answer, authorize: Authorize) -> list[Route]:
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
     """
-    places, threads = UserPlaces(), ThreadPoolExecutor(THREADS, "smart accounts")
+    places, threads = UserQueues(), ThreadPoolExecutor(THREADS, "smart accounts")
     return [_route(endpoint, answer, authorize, places, threads) for endpoint in Endpoint]
 
 
@@ -105,14 +105,14 @@ def _route(
     endpoint: Endpoint,
     answer: Answer,
     authorize: Authorize,
-    places: UserPlaces,
+    places: UserQueues,
     threads: ThreadPoolExecutor,
 ) -> Route:
     async def handle(request: Request) -> Response:
         caller = authorize(request)
         try:
             # Before the body is read: a refusal costs less than an answer.
-            async with places.place(caller.user_id):
+            async with places.hold(caller.user_id):
                 members = await _members(request) if endpoint.method == "POST" else {}
                 members |= request.path_params
                 reply = await asyncio.get_running_loop().run_in_executor(

@@ -42,7 +42,7 @@ class TransactionSender:
         return self._account.address
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """Meanwhile no other thread sends: the account counts its transactions.
 
         Raises:
@@ -71,7 +71,7 @@ class TransactionSender:
             to: none: it creates a contract.
             most_fees: the most that it may pay, and pay on top of the base fee, in wei per gas.
         """
-        with self.turn():
+        with self.exclusive():
             fees = self.chain.fees()
             most = most_fees or (fees.maximum, fees.priority)
             transaction: TransactionDictType = {

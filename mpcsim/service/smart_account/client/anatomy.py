@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 from mpcsim.service.smart_account.chain import contracts
 from mpcsim.service.smart_account.chain.chain import Reverted
 from mpcsim.service.smart_account.operation.fields import SIGNED, Value
-from mpcsim.service.smart_account.operation.operation import UserOperation, bound
+from mpcsim.service.smart_account.operation.operation import UserOperation, binding_words
 from mpcsim.service.smart_account.service import SmartAccountService
 
 WORD_BYTES: Final = 32
@@ -49,7 +49,7 @@ def bound_words(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) 
     """The three words whose Keccak-256 is the digest."""
     inner, *rest = _words(
         [("inner hash", inner_hash), ("EntryPoint", entry_point), ("chain id", chain_id)],
-        bound(inner_hash, entry_point, chain_id),
+        binding_words(inner_hash, entry_point, chain_id),
     )
     return replace(inner, made="Keccak-256 of the ten words"), *rest
 
@@ -68,7 +68,7 @@ def _words(values: list[tuple[str, Value]], encoded: bytes) -> tuple[Word, ...]:
     return tuple(words)
 
 
-def altered(operation: UserOperation, name: str) -> UserOperation:
+def alter_field(operation: UserOperation, name: str) -> UserOperation:
     """The operation with another, well-formed value of one field."""
     value: Value = getattr(operation, name)
     if isinstance(value, int):
@@ -82,7 +82,7 @@ def altered(operation: UserOperation, name: str) -> UserOperation:
     return operation.with_values({name: other})
 
 
-def refusal(
+def refusal_reason(
     service: SmartAccountService,
     operation: UserOperation,
     entry_point: ChecksumAddress | None = None,

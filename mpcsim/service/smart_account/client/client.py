@@ -163,7 +163,7 @@ class Flow:
         return personal_hash(self._digest())
 
     @property
-    def pending(self) -> bool:
+    def is_pending(self) -> bool:
         """There is a receipt, and no block holds the operation yet."""
         return self.receipt is not None and self.receipt["status"] == PENDING
 
@@ -197,20 +197,20 @@ class Flow:
             return 5, Sign(self.message_hash)
         if self.user_op_hash is None:
             return 5, Ask(Endpoint.SEND, {}, self._body())
-        if self.receipt is None or self.pending:
+        if self.receipt is None or self.is_pending:
             return 6, Ask(Endpoint.RECEIPT, {"result": self.result})
         return None
 
     def _body(self) -> dict[str, str]:
         return {name: to_wire(value) for name, value in self.fields.items()}
 
-    def signed(self, signature: bytes) -> None:
+    def take_signature(self, signature: bytes) -> None:
         """Take the owner's signature.
 
         Raises:
             UsageError: none is due, or it is not 65 bytes long.
         """
-        number, action = self._due()
+        number, action = self._next_action()
         if not isinstance(action, Sign):
             raise UsageError(f"no signature is due, but: {action}")
         if len(signature) != SIGNATURE_BYTES:
@@ -218,7 +218,7 @@ class Flow:
         self.fields["signature"] = signature
         self.steps.append(Step(number, action, signature))
 
-    def answered(self, reply: Mapping[str, Any]) -> None:
+    def take_answer(self, reply: Mapping[str, Any]) -> None:
         """Take the answer to the request that ``next`` named.
 
         Raises:
@@ -226,7 +226,7 @@ class Flow:
             RequestRefused: the answer is not what the endpoint promises, or its digest is not
                 that of this operation: it must not be signed.
         """
-        number, action = self._due()
+        number, action = self._next_action()
         if not isinstance(action, Ask):
             raise UsageError(f"no answer is due, but: {action}")
         endpoint = action.endpoint
@@ -239,7 +239,7 @@ class Flow:
                     self.result = reply["result"]
                 case Endpoint.DIGEST:
                     self.provenance.setdefault("paymaster_and_data", endpoint)
-                    self.digest = self._checked(parse_bytes("digest", reply["digest"]))
+                    self.digest = self._check_digest(parse_bytes("digest", reply["digest"]))
                 case Endpoint.SEND:
                     self.user_op_hash = reply["user_op_hash"]
                 case Endpoint.RECEIPT:
@@ -248,13 +248,13 @@ class Flow:
             raise RequestRefused(endpoint, f"the answer does not make sense: {wrong}") from None
         self.steps.append(Step(number, action, reply))
 
-    def _due(self) -> tuple[int, Ask | Sign]:
+    def _next_action(self) -> tuple[int, Ask | Sign]:
         due = self.next()
         if due is None:
             raise UsageError("the operation has its receipt: nothing is left to do")
         return due
 
-    def _checked(self, digest: bytes) -> bytes:
+    def _check_digest(self, digest: bytes) -> bytes:
         """Never sign a digest on another's word."""
         own = bind(self.inner_hash, self.entry_point, self.chain_id)
         if digest != own:
@@ -331,7 +331,7 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
     raise RequestRefused(ask.endpoint, text, response.status_code)
 
 
-class _Begins:
+class _FlowFactory:
     """What both clients know: the chain their operations are for."""
 
     def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
@@ -365,7 +365,7 @@ class _Begins:
         )
 
 
-class SmartAccountClient(_Begins):
+class SmartAccountClient(_FlowFactory):
     """Drives flows, blocking."""
 
     def __init__(
@@ -390,9 +390,9 @@ class SmartAccountClient(_Begins):
             case None:
                 return None
             case (_, Sign(message_hash)):
-                flow.signed(sign(message_hash))
+                flow.take_signature(sign(message_hash))
             case (_, Ask() as ask):
-                flow.answered(self._transport.send(ask))
+                flow.take_answer(self._transport.send(ask))
         return flow.steps[-1]
 
     def run(self, flow: Flow, sign: Signer, *, patience_s: float = PATIENCE_S) -> dict[str, Any]:
@@ -404,15 +404,15 @@ class SmartAccountClient(_Begins):
             RequestRefused: the service refused a step; the flow stays where it was.
         """
         polls = 0
-        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
-            if flow.pending:
+        while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
+            if flow.is_pending:
                 self._sleep(POLL_S)
                 polls += 1
             self.step(flow, sign)
         return flow.receipt
 
 
-class AsyncSmartAccountClient(_Begins):
+class AsyncSmartAccountClient(_FlowFactory):
     """Drives flows with awaits; the signer may be awaitable too."""
 
     def __init__(
@@ -434,9 +434,9 @@ class AsyncSmartAccountClient(_Begins):
                 return None
             case (_, Sign(message_hash)):
                 signature = sign(message_hash)
-                flow.signed(await signature if isawaitable(signature) else signature)
+                flow.take_signature(await signature if isawaitable(signature) else signature)
             case (_, Ask() as ask):
-                flow.answered(await self._transport.send(ask))
+                flow.take_answer(await self._transport.send(ask))
         return flow.steps[-1]
 
     async def run(
@@ -444,8 +444,8 @@ class AsyncSmartAccountClient(_Begins):
     ) -> dict[str, Any]:
         """See ``SmartAccountClient.run``."""
         polls = 0
-        while flow.receipt is None or (flow.pending and polls * POLL_S < patience_s):
-            if flow.pending:
+        while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
+            if flow.is_pending:
                 await self._sleep(POLL_S)
                 polls += 1
             await self.step(flow, sign)

@@ -105,7 +105,7 @@ def to_wire(value: Value) -> str:
     return "0x" + value.hex() if isinstance(value, bytes) else value
 
 
-def shown(value: Value) -> str:
+def abbreviate(value: Value) -> str:
     """A value for an error message; a long one by its first bytes, length and hash."""
     text = to_wire(value)
     if not isinstance(value, bytes) or len(value) <= 128:

@@ -45,7 +45,7 @@ SLACK: Final = 5_000
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulationResult:
     """What ``simulateHandleOp`` reports."""
 
     pre_op_gas: int
@@ -64,7 +64,7 @@ def simulate(
     target: ChecksumAddress = ZERO_ADDRESS,
     calldata: bytes = b"",
     balances: Mapping[ChecksumAddress, int] | None = None,
-) -> Simulated:
+) -> SimulationResult:
     """Run an operation, then a call from the EntryPoint to ``target``; nothing of it stays.
 
     Raises:
@@ -78,7 +78,7 @@ def simulate(
     except Reverted as reverted:
         match abi.error(reverted.data):
             case ("ExecutionResult", (pre_op_gas, paid, _, _, success, result)):
-                return Simulated(pre_op_gas, paid, success, result)
+                return SimulationResult(pre_op_gas, paid, success, result)
         raise Refused(abi.reason(reverted.data)) from None
     raise NoContract(entry_point)
 
@@ -89,7 +89,7 @@ def check_call(
     operation: UserOperation,
     *,
     balances: Mapping[ChecksumAddress, int] | None = None,
-) -> Simulated:
+) -> SimulationResult:
     """Run an operation with its call outside of it, where the call's own revert can be seen.
 
     Raises:

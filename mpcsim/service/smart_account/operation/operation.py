@@ -110,10 +110,10 @@ def bind(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> byte
 
     The same as EntryPoint.getUserOpHash (ERC-4337, EntryPoint v0.6).
     """
-    return keccak(bound(inner_hash, entry_point, chain_id))
+    return keccak(binding_words(inner_hash, entry_point, chain_id))
 
 
-def bound(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> bytes:
+def binding_words(inner_hash: bytes, entry_point: ChecksumAddress, chain_id: int) -> bytes:
     """The three words that ``bind`` hashes."""
     return inner_hash + _word(entry_point) + _word(chain_id)
 

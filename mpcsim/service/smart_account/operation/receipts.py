@@ -18,7 +18,7 @@ PENDING, INCLUDED, FAILED = "pending", "included", "failed"
 """Not in a block; in a block, the call went through; in a block, and it did not."""
 
 
-def pending(
+def pending_receipt(
     result: bytes, operation: UserOperation, entry_point: ChecksumAddress
 ) -> dict[str, Any]:
     """Of an operation that no block holds."""
@@ -26,7 +26,7 @@ def pending(
     return _receipt(of, PENDING, None, _Outcome())
 
 
-def lost(
+def reverted_bundle_receipt(
     result: bytes,
     operation: UserOperation,
     entry_point: ChecksumAddress,
@@ -38,7 +38,7 @@ def lost(
     return _receipt(of, FAILED, transaction, outcome)
 
 
-def from_logs(
+def receipt_from_logs(
     result: bytes, entry_point: ChecksumAddress, transaction: TransactionReceipt
 ) -> dict[str, Any] | None:
     """From the transaction that carried the operation; None if it did not."""

@@ -92,7 +92,7 @@ def decode(value: object, at: str, named: Mapping[str, Latency]) -> Latency:
         return named[value]
     if not isinstance(value, Mapping):
         return _constant(value, at)
-    kind, own = tables.kind(value, "kind", at, KINDS)
+    kind, own = tables.split_kind(value, "kind", at, KINDS)
     return tables.decode(KINDS[kind].of, own, at, {})
 
 

@@ -41,7 +41,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from mpcsim.errors import UsageError, unknown
 from mpcsim.ids import MAX_PARTIES, ROLES, PartyId
 from mpcsim.sim.network.files import latencies, tables, toml
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 from mpcsim.sim.network.latency import Constant, Latency
 from mpcsim.sim.network.transport import Connection
 
@@ -53,7 +53,7 @@ KEYS: Final = ("name", "sites", "links", "distributions", "placement", "connecti
 _NUMBERS: Final[Mapping[str, PartyId]] = {role: party for party, role in ROLES.items()}
 
 
-class Parts(NamedTuple, Generic[S, L]):
+class NetworkParts(NamedTuple, Generic[S, L]):
     """What a network is made of."""
 
     sites: Mapping[str, S]
@@ -63,7 +63,7 @@ class Parts(NamedTuple, Generic[S, L]):
     name: str
 
 
-def read(path: str | Path, site: type[S], link: type[L]) -> Parts[S, L]:
+def read(path: str | Path, site: type[S], link: type[L]) -> NetworkParts[S, L]:
     """The parts of the network in a file.
 
     Args:
@@ -77,12 +77,12 @@ def read(path: str | Path, site: type[S], link: type[L]) -> Parts[S, L]:
     """
     whole = toml.read(path)
     try:
-        return parts(whole, site, link)
+        return decode_network(whole, site, link)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
 
-def table(of: Parts[Any, Any]) -> dict[str, Any]:
+def encode_network(of: NetworkParts[Any, Any]) -> dict[str, Any]:
     """What is in the file of a network.
 
     A distribution that several links share has an entry of its own.
@@ -117,11 +117,11 @@ def table(of: Parts[Any, Any]) -> dict[str, Any]:
     return whole
 
 
-def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]:
+def decode_network(whole: Mapping[str, Any], site: type[S], link: type[L]) -> NetworkParts[S, L]:
     """The parts of the network in a table; otherwise as ``read``."""
     for key in whole:
         if key not in KEYS:
-            raise UsageError(f"{inside('', key)}: {unknown('entry', key, KEYS)}")
+            raise UsageError(f"{key_path('', key)}: {unknown('entry', key, KEYS)}")
     for key in ("sites", "links", "placement"):
         if key not in whole:
             raise UsageError(f"{key}: missing")
@@ -129,18 +129,18 @@ def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]
     if not isinstance(name, str):
         raise UsageError(f"name: {name!r} is not a text")
     named = {
-        key: latencies.decode(value, inside("distributions", key), {})
-        for key, value in tables.entries(whole.get("distributions", {}), "distributions").items()
+        key: latencies.decode(value, key_path("distributions", key), {})
+        for key, value in tables.as_table(whole.get("distributions", {}), "distributions").items()
     }
     sites = {
-        key: tables.decode(site, value, inside("sites", key), {}, name=key)
-        for key, value in tables.entries(whole["sites"], "sites").items()
+        key: tables.decode(site, value, key_path("sites", key), {}, name=key)
+        for key, value in tables.as_table(whole["sites"], "sites").items()
     }
     special = {Latency: lambda value, at: latencies.decode(value, at, named)}
     links: list[L] = []
     joined: dict[frozenset[str], str] = {}
-    for key, value in tables.entries(whole["links"], "links").items():
-        at = inside("links", key)
+    for key, value in tables.as_table(whole["links"], "links").items():
+        at = key_path("links", key)
         found = tables.decode(link, value, at, special)
         for end in ("a", "b"):
             if value[end] not in sites:
@@ -150,14 +150,14 @@ def parts(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Parts[S, L]
             raise UsageError(f"{at}: joins the same sites as {other}")
         links.append(found)
     placement = {}
-    for key, value in tables.entries(whole["placement"], "placement").items():
-        at = inside("placement", key)
+    for key, value in tables.as_table(whole["placement"], "placement").items():
+        at = key_path("placement", key)
         if not isinstance(value, str) or value not in sites:
             raise UsageError(f"{at}: {unknown('site', str(value), sites)}")
         placement[_party(key, at)] = value
     _check_paths(placement, list(joined))
     connection = tables.decode(Connection, whole.get("connection", {}), "connection", {})
-    return Parts(sites, tuple(links), placement, connection, name)
+    return NetworkParts(sites, tuple(links), placement, connection, name)
 
 
 def _party(key: str, at: str) -> PartyId:

@@ -20,7 +20,7 @@ from typing import (
 )
 
 from mpcsim.errors import UsageError, unknown
-from mpcsim.sim.network.files.toml import inside
+from mpcsim.sim.network.files.toml import key_path
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
     Raises:
         UsageError: an unknown key, one that is missing, or a bad value: names its path.
     """
-    hints = _hints(make)
+    hints = _type_hints(make)
     parameters = {
         name: parameter
         for name, parameter in signature(make).parameters.items()
@@ -55,21 +55,21 @@ def decode(make: Callable[..., T], table: object, at: str, special: Special, **g
     }
     known = [name for name in parameters if name not in given]
     arguments = dict(given)
-    for key, value in entries(table, at).items():
+    for key, value in as_table(table, at).items():
         if key not in known:
-            raise UsageError(f"{inside(at, key)}: {unknown('key', key, known)}")
-        arguments[key] = _read(hints[key], value, inside(at, key), special)
+            raise UsageError(f"{key_path(at, key)}: {unknown('key', key, known)}")
+        arguments[key] = _read(hints[key], value, key_path(at, key), special)
     for name, parameter in parameters.items():
         if parameter.default is Parameter.empty and name not in arguments:
-            raise UsageError(f"{inside(at, name)}: missing")
+            raise UsageError(f"{key_path(at, name)}: missing")
     try:
         return make(**arguments)
     except UsageError as error:
-        where = _blamed(str(error), known, at)
+        where = _error_path(str(error), known, at)
         raise UsageError(f"{where}: {error}" if where else str(error)) from None
 
 
-def _hints(make: Callable[..., Any]) -> dict[str, Any]:
+def _type_hints(make: Callable[..., Any]) -> dict[str, Any]:
     """The types of what it takes."""
     if not isinstance(make, type):
         return get_type_hints(make)
@@ -128,15 +128,15 @@ def encode(
         if name not in leave_out
         and (defaults or getattr(value, (names or {}).get(name, name)) != parameter.default)
     }
-    write = write or _written
+    write = write or _to_table
     return {name: write(each) for name, each in attributes.items() if each is not None}
 
 
-def _written(value: Any) -> Any:
+def _to_table(value: Any) -> Any:
     return encode(value) if is_dataclass(value) else value
 
 
-def entries(table: object, at: str) -> Mapping[str, Any]:
+def as_table(table: object, at: str) -> Mapping[str, Any]:
     """
     Raises:
         UsageError: it is no table.
@@ -146,7 +146,7 @@ def entries(table: object, at: str) -> Mapping[str, Any]:
     return table
 
 
-def each(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
+def decode_list(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]:
     """What the items of a list are read as.
 
     Raises:
@@ -157,19 +157,21 @@ def each(value: object, at: str, read: Callable[[Any, str], T]) -> tuple[T, ...]
     return tuple(read(item, f"{at}[{i}]") for i, item in enumerate(value))
 
 
-def kind(value: object, key: str, at: str, known: Iterable[str]) -> tuple[str, dict[str, Any]]:
+def split_kind(
+    value: object, key: str, at: str, known: Iterable[str]
+) -> tuple[str, dict[str, Any]]:
     """What a table is of, by the key that says so, and the rest of it.
 
     Raises:
         UsageError: it is no table, does not say it, or says something unknown.
     """
-    table = dict(entries(value, at))
+    table = dict(as_table(value, at))
     known = tuple(known)
     if key not in table:
-        raise UsageError(f"{inside(at, key)}: missing (known: {', '.join(known)})")
+        raise UsageError(f"{key_path(at, key)}: missing (known: {', '.join(known)})")
     name = table.pop(key)
     if not isinstance(name, str) or name not in known:
-        raise UsageError(f"{inside(at, key)}: {unknown(key, str(name), known)}")
+        raise UsageError(f"{key_path(at, key)}: {unknown(key, str(name), known)}")
     return name, table
 
 
@@ -216,8 +218,8 @@ def _unknown_keys(of: Any, table: Mapping[str, Any]) -> int:
     return len(table.keys() - signature(of).parameters.keys()) if isinstance(of, type) else 0
 
 
-def _blamed(message: str, names: list[str], at: str) -> str:
+def _error_path(message: str, names: list[str], at: str) -> str:
     """The path of what a constructor complains about: ``sigma is 20`` is the entry's ``sigma``."""
     pattern = re.compile(rf"\b({'|'.join(names) or '(?!)'})(\[\d+\])? is\b")
     found = pattern.search(message)
-    return inside(at, found[1]) + (found[2] or "") if found else at
+    return key_path(at, found[1]) + (found[2] or "") if found else at

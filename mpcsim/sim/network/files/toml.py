@@ -52,7 +52,7 @@ def text(table: Mapping[str, Any], note: str = "") -> str:
     return comment + ("\n" if comment else "") + tomli_w.dumps(table)
 
 
-def inside(path: str, key: str) -> str:
+def key_path(path: str, key: str) -> str:
     """The path of an entry in what has the path: ``links."a b"``."""
     own = key if _BARE.fullmatch(key) else _string(key)
     return f"{path}.{own}" if path else own

@@ -19,7 +19,7 @@ KEPT_MS = 28.0
 
 
 @compiled
-def grow(c: Record, h: int, now: float, acked: int) -> None:
+def increase_window(c: Record, h: int, now: float, acked: int) -> None:
     """The window after ``acked`` segments were acknowledged: slow start below ``ssthresh``."""
     s = c.half[h]
     unit = c.unit
@@ -38,78 +38,78 @@ def grow(c: Record, h: int, now: float, acked: int) -> None:
     elif not c.linux and c.cubic and acked <= 0:
         return
     if c.cubic:
-        _cubic(c, h, now, acked)
+        _bictcp_update(c, h, now, acked)
     else:
-        _avoid(c, h, s.cwnd // unit, acked)
+        _cong_avoid_ai(c, h, s.cwnd // unit, acked)
 
 
 @compiled
-def _avoid(c: Record, h: int, window: int, acked: int) -> None:
+def _cong_avoid_ai(c: Record, h: int, window: int, acked: int) -> None:
     """Congestion avoidance: one segment more for each window acknowledged."""
     s = c.half[h]
     unit = c.unit
     window = max(window, 1)
-    if s.cwnd_count >= window:
-        s.cwnd_count = 0
+    if s.snd_cwnd_cnt >= window:
+        s.snd_cwnd_cnt = 0
         s.cwnd += unit
-    s.cwnd_count += acked
-    if s.cwnd_count >= window:
-        more = s.cwnd_count // window
-        s.cwnd_count -= more * window
+    s.snd_cwnd_cnt += acked
+    if s.snd_cwnd_cnt >= window:
+        more = s.snd_cwnd_cnt // window
+        s.snd_cwnd_cnt -= more * window
         s.cwnd += more * unit
 
 
 @compiled
-def _cubic(c: Record, h: int, now: float, acked: int) -> None:
+def _bictcp_update(c: Record, h: int, now: float, acked: int) -> None:
     """CUBIC's growth. Linux computes it once in a tick at most, and keeps it for a while as long as
     the window stays as it is (``bictcp_update``)."""
     s = c.half[h]
     unit = c.unit
     window = s.cwnd // unit
-    s.ack_count += acked
-    known = c.linux and s.epoch_ms >= 0
-    if known and s.cubic_cwnd == window and now - s.cubic_ms <= KEPT_MS:
-        _avoid(c, h, s.cubic_count, acked)
+    s.ack_cnt += acked
+    known = c.linux and s.epoch_start >= 0
+    if known and s.last_cwnd == window and now - s.last_time <= KEPT_MS:
+        _cong_avoid_ai(c, h, s.cnt, acked)
         return
-    if not known or now - s.cubic_ms > TICK_MS / 2:
-        s.cubic_cwnd = window
-        s.cubic_ms = now
-        s.cubic_count = _acks_per_segment(c, h, now, window, acked)
-    count = s.cubic_count
+    if not known or now - s.last_time > TICK_MS / 2:
+        s.last_cwnd = window
+        s.last_time = now
+        s.cnt = _cubic_cnt(c, h, now, window, acked)
+    count = s.cnt
     if c.linux:
         # As Reno would have it by now: friendly where that is quicker (RFC 9438, section 4.3).
         step = window * 15 >> 3
-        while s.ack_count > step:
-            s.ack_count -= step
+        while s.ack_cnt > step:
+            s.ack_cnt -= step
             s.tcp_cwnd += 1
         if s.tcp_cwnd > window:
             count = min(count, window // int(s.tcp_cwnd - window))
-        s.cubic_count = max(count, 2)
-        _avoid(c, h, s.cubic_count, acked)
+        s.cnt = max(count, 2)
+        _cong_avoid_ai(c, h, s.cnt, acked)
         return
-    s.cwnd_count += acked
-    if s.cwnd_count >= max(count, 2):
+    s.snd_cwnd_cnt += acked
+    if s.snd_cwnd_cnt >= max(count, 2):
         s.cwnd += unit
-        s.cwnd_count -= max(count, 2)
+        s.snd_cwnd_cnt -= max(count, 2)
 
 
 @compiled
-def _acks_per_segment(c: Record, h: int, now: float, window: int, acked: int) -> int:
+def _cubic_cnt(c: Record, h: int, now: float, window: int, acked: int) -> int:
     """For how many acknowledged segments the window grows by one (RFC 9438, section 4.2)."""
     s = c.half[h]
-    if s.epoch_ms < 0:
-        s.epoch_ms = now
-        s.ack_count = acked
+    if s.epoch_start < 0:
+        s.epoch_start = now
+        s.ack_cnt = acked
         s.tcp_cwnd = window
         if s.w_max <= window:
             s.cubic_k = 0.0
-            s.origin = window
+            s.bic_origin_point = window
         else:
             s.cubic_k = ((s.w_max - window) / CUBIC_C) ** (1 / 3)
-            s.origin = s.w_max
-    t = (now + min(s.delay_min, 1e9) - s.epoch_ms) / 1000
+            s.bic_origin_point = s.w_max
+    t = (now + min(s.delay_min, 1e9) - s.epoch_start) / 1000
     delta = math.floor(CUBIC_C * abs(t - s.cubic_k) ** 3)
-    target = s.origin - delta if t < s.cubic_k else s.origin + delta
+    target = s.bic_origin_point - delta if t < s.cubic_k else s.bic_origin_point + delta
     count = window // int(target - window) if target > window else 100 * window
     if s.w_max == 0 and count > 20:
         count = 20
@@ -117,7 +117,7 @@ def _acks_per_segment(c: Record, h: int, now: float, window: int, acked: int) ->
 
 
 @compiled
-def shrunk(c: Record, h: int) -> int:
+def ssthresh_after_loss(c: Record, h: int) -> int:
     """``ssthresh`` after a loss."""
     s = c.half[h]
     unit = c.unit
@@ -128,24 +128,24 @@ def shrunk(c: Record, h: int) -> int:
         s.w_max = math.floor(window * (1 + CUBIC_BETA) / 2)
     else:
         s.w_max = window
-    s.epoch_ms = -1.0
+    s.epoch_start = -1.0
     return max(int(window * CUBIC_BETA), 2) * unit
 
 
 @compiled
-def forget(c: Record, h: int) -> None:
+def reset_cubic(c: Record, h: int) -> None:
     """After a timeout CUBIC begins anew."""
     s = c.half[h]
     s.w_max = 0.0
-    s.origin = 0.0
+    s.bic_origin_point = 0.0
     s.cubic_k = 0.0
     s.delay_min = math.inf
 
 
 @compiled
-def delay_seen(c: Record, h: int, now: float, rtt: float) -> None:
+def update_delay_min(c: Record, h: int, now: float, rtt: float) -> None:
     """CUBIC's least round trip."""
     s = c.half[h]
-    if s.epoch_ms >= 0 and now - s.epoch_ms < (1000 if c.linux else 10):
+    if s.epoch_start >= 0 and now - s.epoch_start < (1000 if c.linux else 10):
         return
     s.delay_min = min(s.delay_min, rtt)

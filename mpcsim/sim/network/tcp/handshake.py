@@ -20,14 +20,14 @@ from mpcsim.sim.network.tcp.compiled import compiled
 from mpcsim.sim.network.tcp.state import (
     ACK,
     ALL,
+    ESTABLISHED,
     MESSAGES,
-    OPENING,
-    READY,
     SYN,
     SYN_ACK,
+    SYN_SENT,
     Record,
 )
-from mpcsim.sim.network.tcp.wire import launch, mixed, uniform
+from mpcsim.sim.network.tcp.wire import hash64, launch, uniform
 
 FIRST_TIMEOUT_MS = 1000.0
 LINEAR_TIMEOUTS = 4
@@ -37,7 +37,7 @@ SYN_ACKS = 6
 
 
 @compiled
-def put(
+def queue_message(
     c: Record,
     h: int,
     number: int,
@@ -51,15 +51,15 @@ def put(
     """Queue a message."""
     s = c.half[h]
     begin = 0
-    if s.given:
-        last = c.half[h].message[(s.given - 1) & MESSAGES]
+    if s.messages_queued:
+        last = c.half[h].message[(s.messages_queued - 1) & MESSAGES]
         begin = last.begin + last.size
-    m = c.half[h].message[s.given & MESSAGES]
+    m = c.half[h].message[s.messages_queued & MESSAGES]
     m.number = number
     m.begin = begin
     m.size = size
     m.available = available
-    m.told = 0
+    m.reported = 0
     m.stream = stream
     m.key = key
     m.forward = forward
@@ -70,138 +70,138 @@ def put(
     m.waited = 0.0
     m.wire_ms = 0.0
     m.resent = 0
-    s.given += 1
+    s.messages_queued += 1
 
 
 @compiled
-def release(c: Record, h: int) -> None:
+def release_bytes(c: Record, h: int) -> None:
     """Count the bytes that may be sent."""
     s = c.half[h]
-    while s.waiting < min(s.given, s.gate):
-        m = c.half[h].message[s.waiting & MESSAGES]
-        s.available = m.begin + m.available
+    while s.first_unreleased < min(s.messages_queued, s.handshake_gate):
+        m = c.half[h].message[s.first_unreleased & MESSAGES]
+        s.bytes_available = m.begin + m.available
         if m.available < m.size:
             return
-        s.waiting += 1
+        s.first_unreleased += 1
 
 
 @compiled
-def begin(c: Record, now: float, key: np.uint64, forward: float, backward: float) -> None:
+def open_connection(c: Record, now: float, key: np.uint64, forward: float, backward: float) -> None:
     """Open connection ``c``; the first message's latencies are those of the handshake."""
-    c.state = OPENING
+    c.state = SYN_SENT
     for k in range(c.flights):
         there, back = (forward, backward) if k % 2 == 0 else (backward, forward)
-        own = mixed(key + np.uint64(k + 1))
-        put(c, k % 2, -1 - k, c.flight[k], c.flight[k], own, there, back, 0)
+        own = hash64(key + np.uint64(k + 1))
+        queue_message(c, k % 2, -1 - k, c.flight[k], c.flight[k], own, there, back, 0)
 
 
 @compiled
 def send_syn(c: Record, now: float) -> None:
     """Send a SYN, or give up after the last one."""
     most = 1 + SYN_RETRIES + LINEAR_TIMEOUTS if c.linux else NS3_SYNS
-    if c.syns == most:
-        c.given_up = 1
+    if c.syns_sent == most:
+        c.timed_out = 1
         return
     if c.linux:
-        wait = linux.late(FIRST_TIMEOUT_MS * 2.0 ** max(c.syns - LINEAR_TIMEOUTS, 0))
+        wait = linux.timer_wait(FIRST_TIMEOUT_MS * 2.0 ** max(c.syns_sent - LINEAR_TIMEOUTS, 0))
     else:
-        wait = FIRST_TIMEOUT_MS * 2.0**c.syns
-    c.resend_syn = now + wait
-    c.syns += 1
+        wait = FIRST_TIMEOUT_MS * 2.0**c.syns_sent
+    c.syn_timer = now + wait
+    c.syns_sent += 1
     m = c.half[0].message[0]
-    slot = launch(c, 0, now, c.syn_bytes, m.forward, m.key, -1, c.syns, 3)
+    slot = launch(c, 0, now, c.syn_bytes, m.forward, m.key, -1, c.syns_sent, 3)
     if slot >= 0:
         c.half[0].packet[slot].kind = SYN
         c.half[0].packet[slot].sent = now
 
 
 @compiled
-def asked(c: Record, now: float) -> None:
+def receive_syn(c: Record, now: float) -> None:
     """A SYN has come. In Linux one that comes again puts off the timer of the SYN-ACK
     (``tcp_check_req``), which may have rung just before: both ends' timers are late by up to a
     step, so that either is first, and the key says which."""
-    if not c.linux or c.syn_acks == 0:
+    if not c.linux or c.synacks_sent == 0:
         send_syn_ack(c, now)
         return
-    due = c.resend_syn_ack < now + linux.LONG_STEP_MS / 2
-    if due and uniform(c.half[0].message[0].key, -1, c.syn_acks, 6) < 0.5:
+    due = c.synack_timer < now + linux.LONG_STEP_MS / 2
+    if due and uniform(c.half[0].message[0].key, -1, c.synacks_sent, 6) < 0.5:
         _launch_syn_ack(c, now)
-    c.resend_syn_ack = now + linux.late(FIRST_TIMEOUT_MS * 2.0 ** (c.syn_acks - 1))
+    c.synack_timer = now + linux.timer_wait(FIRST_TIMEOUT_MS * 2.0 ** (c.synacks_sent - 1))
     _launch_syn_ack(c, now)
 
 
 @compiled
 def send_syn_ack(c: Record, now: float) -> None:
-    if c.resend_syn_ack <= now or c.resend_syn_ack == math.inf:
-        wait = FIRST_TIMEOUT_MS * 2.0**c.syn_acks
-        c.resend_syn_ack = now + (linux.late(wait) if c.linux else wait)
+    if c.synack_timer <= now or c.synack_timer == math.inf:
+        wait = FIRST_TIMEOUT_MS * 2.0**c.synacks_sent
+        c.synack_timer = now + (linux.timer_wait(wait) if c.linux else wait)
     _launch_syn_ack(c, now)
 
 
 @compiled
 def _launch_syn_ack(c: Record, now: float) -> None:
-    c.syn_acks += 1
+    c.synacks_sent += 1
     m = c.half[0].message[0]
-    slot = launch(c, 1, now, c.syn_bytes, m.backward, m.key, -1, c.syn_acks, 4)
+    slot = launch(c, 1, now, c.syn_bytes, m.backward, m.key, -1, c.synacks_sent, 4)
     if slot >= 0:
         packet = c.half[1].packet[slot]
         packet.kind = SYN_ACK
         packet.sent = now
-        packet.echo = c.half[0].rcv_echo
+        packet.echo = c.half[0].ts_recent
 
 
 @compiled
 def send_ack(c: Record, now: float, sent: float) -> None:
     """The opener's answer to a SYN-ACK that was sent at ``sent``."""
     m = c.half[0].message[0]
-    slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.syn_acks, 5)
+    slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.synacks_sent, 5)
     if slot >= 0:
         packet = c.half[0].packet[slot]
         packet.kind = ACK
         packet.ack = c.half[1].rcv_nxt
-        packet.count = c.half[1].rcv_count
+        packet.count = c.half[1].rcv_arrivals
         packet.holes = 0
         packet.echo = sent
         packet.sent = now
-        packet.next = c.half[0].nxt
+        packet.next = c.half[0].snd_nxt
         packet.duplicate = 0
 
 
 @compiled
-def answered(c: Record, now: float, sent: float) -> None:
+def receive_syn_ack(c: Record, now: float, sent: float) -> None:
     """A SYN-ACK is there: the opener's part is done; its ACK goes, then what waits."""
-    if c.state != OPENING:
+    if c.state != SYN_SENT:
         return
-    c.state = READY
-    c.resend_syn = math.inf
-    if c.linux and c.syns > 2:
+    c.state = ESTABLISHED
+    c.syn_timer = math.inf
+    if c.linux and c.syns_sent > 2:
         c.half[0].cwnd = 1  # RFC 5681, section 3.1
     send_ack(c, now, sent)
-    c.half[1].rcv_echo = sent
-    c.half[0].gate = 1 if c.flights and not c.early_data else ALL
-    c.ready_ms = now
-    release(c, 0)
+    c.half[1].ts_recent = sent
+    c.half[0].handshake_gate = 1 if c.flights and not c.early_data else ALL
+    c.established_ms = now
+    release_bytes(c, 0)
 
 
 @compiled
-def accept(c: Record) -> None:
+def establish(c: Record) -> None:
     """The other end has heard of it, too."""
-    c.accepted = 1
-    c.resend_syn_ack = math.inf
-    if c.linux and c.syn_acks > 2:
-        c.half[1].cwnd = 1  # as in ``answered``
+    c.established = 1
+    c.synack_timer = math.inf
+    if c.linux and c.synacks_sent > 2:
+        c.half[1].cwnd = 1  # as in ``receive_syn_ack``
     if not c.flights:
-        c.half[1].gate = ALL
-        release(c, 1)
+        c.half[1].handshake_gate = ALL
+        release_bytes(c, 1)
 
 
 @compiled
-def flight_arrived(c: Record, h: int, k: int, now: float) -> int:
+def receive_tls_flight(c: Record, h: int, k: int, now: float) -> int:
     """Flight ``k`` of TLS has come over half ``h``; the half that may go on."""
     other = 1 - h
     s = c.half[other]
-    s.gate = ALL if k + 2 >= c.flights else (k + 1) // 2 + 1
+    s.handshake_gate = ALL if k + 2 >= c.flights else (k + 1) // 2 + 1
     if other == 0 and not c.early_data:
-        c.ready_ms = now
-    release(c, other)
+        c.established_ms = now
+    release_bytes(c, other)
     return other

@@ -28,9 +28,9 @@ SYN_ACK: Final = 3
 
 # States of a connection, as its opener sees it.
 CLOSED: Final = 0
-OPENING: Final = 1
+SYN_SENT: Final = 1
 """A SYN is out."""
-READY: Final = 2
+ESTABLISHED: Final = 2
 
 # Congestion states (RFC 6675 and Linux have the same).
 OPEN: Final = 0
@@ -39,9 +39,9 @@ RECOVERY: Final = 2
 LOSS: Final = 3
 
 # What a sender's timer is for.
-RETRANSMIT: Final = 0
-PROBE: Final = 1
-REORDER: Final = 2
+TIME_RETRANS: Final = 0
+TIME_LOSS_PROBE: Final = 1
+TIME_REO_TIMEOUT: Final = 2
 
 # Algorithms.
 RENO: Final = 0
@@ -58,17 +58,17 @@ PACKETS: Final = 1023
 
 SEGMENT: Final = np.dtype(
     [
-        ("sent", np.float64),  # last time
-        ("end", np.int64),  # bytes up to here
+        ("xmit_ts", np.float64),  # last time
+        ("end_seq", np.int64),  # bytes up to here
         ("size", np.int32),
         ("message", np.int32),
-        ("place", np.int32),  # among those of its message
-        ("got", np.int32),  # which arrival it was; 0: not there
-        ("tries", np.int16),
+        ("index", np.int32),  # among those of its message
+        ("arrival", np.int32),  # which arrival it was; 0: not there
+        ("transmissions", np.int16),
         ("sacked", np.int8),
         ("lost", np.int8),
         ("retrans", np.int8),  # sent again, and not given up since
-        ("again", np.int8),  # sent again at any time
+        ("ever_retrans", np.int8),  # sent again at any time
     ],
     align=True,
 )
@@ -79,7 +79,7 @@ MESSAGE: Final = np.dtype(
         ("begin", np.int64),  # bytes of the half before it
         ("size", np.int64),
         ("available", np.int64),
-        ("told", np.int64),  # bytes whose arrival was told
+        ("reported", np.int64),  # bytes whose arrival was told
         ("stream", np.int64),  # every arrival is told, not only the last
         ("key", np.uint64),  # of its draws
         ("forward", np.float64),
@@ -130,47 +130,50 @@ WIRE: Final = np.dtype(
 HALF: Final = np.dtype(
     [
         # what there is to send
-        ("given", np.int64),  # messages given so far
-        ("available", np.int64),  # bytes that may be sent
-        ("sent", np.int64),  # bytes sent at least once
-        ("sending", np.int64),  # number of the message with the next byte
-        ("delivered", np.int64),  # messages that have arrived
-        ("waiting", np.int64),  # number of the first message that may not go as a whole yet
-        ("gate", np.int64),  # messages before this one may go: the handshake's, then all
+        ("messages_queued", np.int64),  # messages given so far
+        ("bytes_available", np.int64),  # bytes that may be sent
+        ("bytes_sent", np.int64),  # bytes sent at least once
+        ("sending_message", np.int64),  # number of the message with the next byte
+        ("messages_delivered", np.int64),  # messages that have arrived
+        (
+            "first_unreleased",
+            np.int64,
+        ),  # number of the first message that may not go as a whole yet
+        ("handshake_gate", np.int64),  # messages before this one may go: the handshake's, then all
         # segments
-        ("una", np.int64),  # first one not acknowledged
-        ("nxt", np.int64),  # next new one
-        ("out", np.int64),  # units sent and not acknowledged
-        ("sacked", np.int64),
-        ("lost", np.int64),
-        ("retrans", np.int64),
-        ("high_sack", np.int64),  # highest segment acknowledged out of order, or -1
+        ("snd_una", np.int64),  # first one not acknowledged
+        ("snd_nxt", np.int64),  # next new one
+        ("packets_out", np.int64),  # units sent and not acknowledged
+        ("sacked_out", np.int64),
+        ("lost_out", np.int64),
+        ("retrans_out", np.int64),
+        ("highest_sack", np.int64),  # highest segment acknowledged out of order, or -1
         # congestion control
-        ("state", np.int64),
+        ("ca_state", np.int64),
         ("cwnd", np.int64),
         ("ssthresh", np.int64),
-        ("cwnd_count", np.int64),
+        ("snd_cwnd_cnt", np.int64),
         ("remainder", np.int64),  # bytes acknowledged that make no whole segment yet (ns-3)
         ("dupacks", np.int64),
         ("recover", np.int64),  # recovery ends when everything before this segment is there
-        ("recovering", np.int64),
-        ("partial", np.int64),  # a partial acknowledgement has come in this recovery
+        ("recover_active", np.int64),
+        ("partial_ack", np.int64),  # a partial acknowledgement has come in this recovery
         ("prr_delivered", np.int64),
         ("prr_out", np.int64),
-        ("prior", np.int64),  # window (Linux) or flight (ns-3) when recovery began
+        ("recover_fs", np.int64),  # window (Linux) or flight (ns-3) when recovery began
         # CUBIC
         ("w_max", np.float64),
-        ("epoch_ms", np.float64),  # -1: none
+        ("epoch_start", np.float64),  # -1: none
         ("cubic_k", np.float64),
-        ("origin", np.float64),
+        ("bic_origin_point", np.float64),
         ("delay_min", np.float64),
         ("tcp_cwnd", np.float64),
-        ("ack_count", np.int64),
-        ("cubic_ms", np.float64),  # when the following were computed (Linux)
-        ("cubic_cwnd", np.int64),
-        ("cubic_count", np.int64),  # acknowledged segments for which the window grows by one
+        ("ack_cnt", np.int64),
+        ("last_time", np.float64),  # when the following were computed (Linux)
+        ("last_cwnd", np.int64),
+        ("cnt", np.int64),  # acknowledged segments for which the window grows by one
         # round trips and timers
-        ("samples", np.int64),
+        ("rtt_samples", np.int64),
         ("srtt", np.float64),
         ("rttvar", np.float64),
         ("mdev", np.float64),
@@ -178,43 +181,43 @@ HALF: Final = np.dtype(
         ("rtt_seq", np.int64),
         ("min_rtt", np.float64),
         ("rto", np.float64),
-        ("timer", np.float64),
+        ("timer_expires", np.float64),
         ("timer_kind", np.int64),
-        ("timeouts", np.int64),  # since something was acknowledged last (ns-3)
-        ("history", np.int64),  # segments before it give no sample any more (ns-3)
-        ("last_sent", np.float64),
+        ("data_retries", np.int64),  # since something was acknowledged last (ns-3)
+        ("rtt_history", np.int64),  # segments before it give no sample any more (ns-3)
+        ("lsndtime", np.float64),
         # RACK and TLP (Linux)
-        ("rack_sent", np.float64),
-        ("rack_end", np.int64),
+        ("rack_xmit_ts", np.float64),
+        ("rack_end_seq", np.int64),
         ("rack_rtt", np.float64),
-        ("probe_end", np.int64),  # -1: no probe is out
-        ("probe_again", np.int64),
-        ("limited", np.int64),  # the window has held something back
-        ("max_out", np.int64),
-        ("usage_end", np.int64),
-        ("used", np.int64),
-        ("used_ms", np.float64),
+        ("tlp_end_seq", np.int64),  # -1: no probe is out
+        ("tlp_is_retrans", np.int64),
+        ("cwnd_limited", np.int64),  # the window has held something back
+        ("max_packets_out", np.int64),
+        ("cwnd_usage_seq", np.int64),
+        ("snd_cwnd_used", np.int64),
+        ("snd_cwnd_stamp", np.float64),
         ("frto", np.int64),
-        ("undo", np.int64),
+        ("undo_marker", np.int64),
         ("undo_retrans", np.int64),
-        ("undo_cwnd", np.int64),
-        ("undo_ssthresh", np.int64),
-        ("retrans_ms", np.float64),
+        ("prior_cwnd", np.int64),
+        ("prior_ssthresh", np.int64),
+        ("retrans_stamp", np.float64),
         # the receiver
         ("rcv_nxt", np.int64),
         ("rcv_bytes", np.int64),
-        ("rcv_beyond", np.int64),  # segments held behind a hole
-        ("rcv_count", np.int64),  # of arrivals of new segments
+        ("ofo_segments", np.int64),  # segments held behind a hole
+        ("rcv_arrivals", np.int64),  # of arrivals of new segments
         ("rcv_pending", np.int64),  # segments not acknowledged yet
-        ("rcv_acked", np.int64),  # what the last pure acknowledgement said
-        ("rcv_echo", np.float64),  # time stamp to echo
-        ("delack", np.float64),
-        ("quick", np.int64),
+        ("last_ack_sent", np.int64),  # what the last pure acknowledgement said
+        ("ts_recent", np.float64),  # time stamp to echo
+        ("delack_expires", np.float64),
+        ("quick_acks", np.int64),
         ("pingpong", np.int64),
         ("ato", np.float64),
-        ("rcv_last", np.float64),
+        ("lrcvtime", np.float64),
         # its direction of the link
-        ("arrived", np.float64),  # the last packet so far
+        ("last_arrival", np.float64),  # the last packet so far
         ("head", np.int64),  # packets under way: from head to tail
         ("tail", np.int64),
         ("wire", WIRE, (1,)),
@@ -235,29 +238,29 @@ CONNECTION: Final = np.dtype(
         ("header", np.int64),  # bytes around each segment
         ("syn_bytes", np.int64),
         ("min_rto", np.float64),
-        ("delack", np.float64),
+        ("delack_timeout", np.float64),
         ("idle_restart", np.int64),
         ("flights", np.int64),  # of the TLS handshake, beginning with the opener's
         ("flight", np.int64, (4,)),  # their bytes
         ("early_data", np.int64),
         # the handshake
         ("state", np.int64),
-        ("accepted", np.int64),  # the other end has seen the opener's ACK
-        ("resend_syn", np.float64),
-        ("resend_syn_ack", np.float64),
-        ("syns", np.int64),  # sent so far
-        ("syn_acks", np.int64),
+        ("established", np.int64),  # the other end has seen the opener's ACK
+        ("syn_timer", np.float64),
+        ("synack_timer", np.float64),
+        ("syns_sent", np.int64),  # sent so far
+        ("synacks_sent", np.int64),
         # what is next, and what was last
-        ("next", np.float64),  # nothing happens before
-        ("told_half", np.int64),  # the last arrival: of what half, what message, how much of it
-        ("told_number", np.int64),
-        ("told_bytes", np.int64),
-        ("told_size", np.int64),
-        ("told_slot", np.int64),  # where it is kept
-        ("told_failed", np.int64),  # it did not arrive: its connection was given up
-        ("given_up", np.int64),  # an end has waited in vain for too long
-        ("untold", np.int64),  # there may be more to tell
-        ("ready_ms", np.float64),  # when it was open
+        ("next_event", np.float64),  # nothing happens before
+        ("arrival_half", np.int64),  # the last arrival: of what half, what message, how much of it
+        ("arrival_number", np.int64),
+        ("arrival_bytes", np.int64),
+        ("arrival_size", np.int64),
+        ("arrival_slot", np.int64),  # where it is kept
+        ("arrival_failed", np.int64),  # it did not arrive: its connection was given up
+        ("timed_out", np.int64),  # an end has waited in vain for too long
+        ("has_unreported", np.int64),  # there may be more to tell
+        ("established_ms", np.float64),  # when it was open
         ("warm", np.int64),
         ("warm_rtt", np.float64),  # what a kept connection knows of round trips
         ("warm_deviation", np.float64),
@@ -331,7 +334,7 @@ TRANSFER: Final = np.dtype(
     align=True,
 )
 
-UNTOLD: Final = -math.inf
+UNREPORTED: Final = -math.inf
 """When something happens next on a connection with arrivals that nobody was told of: at once."""
 
 Times = NDArray[np.float64]

@@ -19,11 +19,11 @@ import math
 from mpcsim.sim.network.tcp import connection, kernel
 from mpcsim.sim.network.tcp.compiled import compiled, entry
 from mpcsim.sim.network.tcp.connection import copy as copy
-from mpcsim.sim.network.tcp.state import MESSAGES, UNTOLD, Record, Times
+from mpcsim.sim.network.tcp.state import MESSAGES, UNREPORTED, Record, Times
 
 
 @compiled
-def note_time(times: Times, top: int, k: int, at: float) -> None:
+def set_next_event(times: Times, top: int, k: int, at: float) -> None:
     """Something happens next on connection ``k`` at this time."""
     place = len(times) // 2 + k
     times[place] = at
@@ -36,7 +36,7 @@ def note_time(times: Times, top: int, k: int, at: float) -> None:
 
 
 @compiled
-def first_of(times: Times, top: int) -> int:
+def first_event(times: Times, top: int) -> int:
     """The connection on which something happens first."""
     place = top
     while place < len(times) // 2:
@@ -47,7 +47,7 @@ def first_of(times: Times, top: int) -> int:
 
 
 @compiled
-def _others(times: Times, top: int, k: int) -> float:
+def _next_event_elsewhere(times: Times, top: int, k: int) -> float:
     """When something happens next on any connection but ``k``."""
     place = len(times) // 2 + k
     soonest = math.inf
@@ -58,7 +58,7 @@ def _others(times: Times, top: int, k: int) -> float:
 
 
 @compiled
-def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
+def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Record:
     """A connection with the present state of the wires, which it shares with others."""
     c, head = connections[k], heads[k]
     for h in range(2):
@@ -71,10 +71,10 @@ def _enter(connections: Record, heads: Record, links: Record, k: int) -> Record:
 
 
 @compiled
-def _leave(
+def _checkin(
     connections: Record, heads: Record, times: Times, pool: Record, links: Record, k: int
 ) -> None:
-    """Write back what ``_enter`` has lent, and when something happens next."""
+    """Write back what ``_checkout`` has lent, and when something happens next."""
     c, head = connections[k], heads[k]
     for h in range(2):
         shared = links[head.link].wire[h ^ head.flip]
@@ -82,7 +82,7 @@ def _leave(
         shared.free = own.free
         shared.bad = own.bad
         shared.seen = own.seen
-    note_time(times, pool[0].top, k, UNTOLD if c.untold else c.next)
+    set_next_event(times, pool[0].top, k, UNREPORTED if c.has_unreported else c.next_event)
 
 
 @compiled
@@ -91,7 +91,7 @@ def reset(heads: Record, times: Times, pool: Record, links: Record) -> None:
     state = pool[0]
     for k in range(state.used):
         heads[k].link = -1
-        note_time(times, pool[0].top, k, math.inf)
+        set_next_event(times, pool[0].top, k, math.inf)
     state.used = 0
     state.spare = -1
     state.failed = 0
@@ -135,7 +135,7 @@ def _open(
     head.following = -1
     c.warm_rtt = link.warm_rtt
     c.warm_deviation = link.warm_deviation
-    connection.begin(c, c.warm != 0)
+    connection.reset(c, c.warm != 0)
     for h in range(2):
         template = link.wire[h ^ t.side]
         own = c.half[h].wire[0]
@@ -175,15 +175,17 @@ def choose(
         count += 1
         c, h = connections[last], t.side ^ head.flip
         if link.http2:
-            return last if c.half[h].given - c.half[h].delivered < MESSAGES else -1
+            return (
+                last if c.half[h].messages_queued - c.half[h].messages_delivered < MESSAGES else -1
+            )
         if head.owner >= 0:
             if head.owner == t.pair:
                 return last
             continue
-        quiet = c.half[h].given == c.half[h].delivered
+        quiet = c.half[h].messages_queued == c.half[h].messages_delivered
         if not t.exclusive and head.pair == t.pair and quiet:
             return last
-        if free < 0 and quiet and c.half[1 - h].given == c.half[1 - h].delivered:
+        if free < 0 and quiet and c.half[1 - h].messages_queued == c.half[1 - h].messages_delivered:
             free = last
     if free >= 0:
         return free
@@ -218,8 +220,8 @@ def place(
     head.pair = t.pair
     if t.exclusive and not links[t.link].http2:
         head.owner = t.pair
-    kernel.give(
-        _enter(connections, heads, links, k),
+    kernel.send_message(
+        _checkout(connections, heads, links, k),
         t.side ^ head.flip,
         now,
         number,
@@ -230,7 +232,7 @@ def place(
         t.backward,
         t.stream,
     )
-    _leave(connections, heads, times, pool, links, k)
+    _checkin(connections, heads, times, pool, links, k)
     return k
 
 
@@ -251,13 +253,13 @@ def extend(
     t.available += size
     if t.connection < 0:
         return
-    kernel.more(
-        _enter(connections, heads, links, t.connection),
+    kernel.extend_message(
+        _checkout(connections, heads, links, t.connection),
         t.side ^ heads[t.connection].flip,
         now,
         size,
     )
-    _leave(connections, heads, times, pool, links, t.connection)
+    _checkin(connections, heads, times, pool, links, t.connection)
 
 
 @compiled
@@ -284,17 +286,17 @@ def place_waiting(
 
 
 @compiled
-def exact(ms: float) -> float:
+def zero_if_rounding(ms: float) -> float:
     """A time without what rounding has left of nothing."""
     return 0.0 if abs(ms) < 1e-9 else ms
 
 
 @compiled
-def account(c: Record, t: Record, now: float) -> None:
+def attribute_time(c: Record, t: Record, now: float) -> None:
     """Where the time of a transfer that has arrived went."""
-    m = c.half[c.told_half].message[c.told_slot]
+    m = c.half[c.arrival_half].message[c.arrival_slot]
     t.arrived = now
-    late = exact(now - m.left - t.forward)
+    late = zero_if_rounding(now - m.left - t.forward)
     t.recovery = late if m.resent else 0.0
     t.queueing = 0.0 if m.resent else late
     if m.began < t.given:  # parts of it went before it was whole
@@ -303,11 +305,11 @@ def account(c: Record, t: Record, now: float) -> None:
         t.transmission = min(m.wire_ms, rest)
         t.window = rest - t.transmission
         return
-    opened = max(t.given, c.ready_ms)
+    opened = max(t.given, c.established_ms)
     t.handshake = opened - t.given if opened <= m.began else 0.0
-    t.queueing += exact(m.began - t.given - t.handshake) + m.waited
+    t.queueing += zero_if_rounding(m.began - t.given - t.handshake) + m.waited
     t.transmission = m.wire_ms
-    t.window = exact(m.left - m.began - m.waited - m.wire_ms)
+    t.window = zero_if_rounding(m.left - m.began - m.waited - m.wire_ms)
 
 
 @entry
@@ -333,29 +335,31 @@ def advance(
     """
     while True:
         if pool[0].failed:
-            return _tell_failure(
+            return _report_failure(
                 connections, heads, times, pool, links, transfers, waiting, now
             ), now
         top = pool[0].top
         at = times[top]
         if at > until or at == math.inf:
             return -1, math.inf
-        k = first_of(times, top)
-        c = _enter(connections, heads, links, k)
+        k = first_event(times, top)
+        c = _checkout(connections, heads, links, k)
         early = waiting and c.early_data != 0
-        if at == UNTOLD:
+        if at == UNREPORTED:
             at = now
-            there = kernel.arrivals(c, now)
+            there = kernel.report_arrival(c, now)
         else:
-            there, at = kernel.steps(c, until, -math.inf if early else _others(times, top, k))
-        if c.given_up and not there:
+            there, at = kernel.run_until(
+                c, until, -math.inf if early else _next_event_elsewhere(times, top, k)
+            )
+        if c.timed_out and not there:
             _give_up(c, pool, transfers, k)
             now = at
-        _leave(connections, heads, times, pool, links, k)
+        _checkin(connections, heads, times, pool, links, k)
         if early and not there:  # a flight that arrives frees its connection
             place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, at)
         if there:
-            _settle(connections, heads, times, pool, links, transfers, waiting, k, at)
+            _finish_transfer(connections, heads, times, pool, links, transfers, waiting, k, at)
             return k, at
 
 
@@ -376,7 +380,7 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
         wire_back.seen,
         back.tail,
     )
-    connection.begin(c, False)
+    connection.reset(c, False)
     wire.free, wire.bad, wire.seen = free, bad, seen
     wire_back.free, wire_back.bad, wire_back.seen = free_back, bad_back, seen_back
     there.head = there.tail = tail  # the places of packets under way stay theirs (``copy``)
@@ -384,7 +388,7 @@ def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
 
 
 @compiled
-def _tell_failure(
+def _report_failure(
     connections: Record,
     heads: Record,
     times: Times,
@@ -408,16 +412,16 @@ def _tell_failure(
     t.forward = t.queueing = t.handshake = t.window = t.transmission = 0.0
     t.recovery = now - t.given
     c = connections[k]
-    c.told_failed = 1
-    c.told_number = first
-    c.told_bytes = c.told_size = 0
+    c.arrival_failed = 1
+    c.arrival_number = first
+    c.arrival_bytes = c.arrival_size = 0
     if waiting and (links[t.link].http2 or not t.exclusive):
         place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
     return int(k)
 
 
 @compiled
-def _settle(
+def _finish_transfer(
     connections: Record,
     heads: Record,
     times: Times,
@@ -429,10 +433,10 @@ def _settle(
     now: float,
 ) -> None:
     c = connections[k]
-    if c.told_bytes < c.told_size:
+    if c.arrival_bytes < c.arrival_size:
         return
-    t = transfers[c.told_number]
-    account(c, t, now)
+    t = transfers[c.arrival_number]
+    attribute_time(c, t, now)
     t.connection = -2
     if waiting and (links[t.link].http2 or not t.exclusive):
         place_waiting(connections, heads, times, pool, links, transfers, heads[k].link, now)
@@ -458,7 +462,7 @@ def release(
 
 
 @entry
-def forget(
+def close_session(
     connections: Record,
     heads: Record,
     times: Times,
@@ -485,5 +489,5 @@ def forget(
                 head.link = -1
                 head.following = state.spare
                 state.spare = k
-                note_time(times, pool[0].top, k, math.inf)
+                set_next_event(times, pool[0].top, k, math.inf)
             k = following

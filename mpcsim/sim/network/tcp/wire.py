@@ -30,7 +30,7 @@ _11 = np.uint64(11)
 
 
 @compiled
-def mixed(x: np.uint64) -> np.uint64:
+def hash64(x: np.uint64) -> np.uint64:
     """The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): every bit depends on all."""
     x = (x ^ (x >> _30)) * _M1
     x = (x ^ (x >> _27)) * _M2
@@ -41,7 +41,7 @@ def mixed(x: np.uint64) -> np.uint64:
 def uniform(key: np.uint64, place: int, tries: int, what: int) -> float:
     """A number in [0, 1) that these four determine."""
     x = key + np.uint64(place + 8) * _GOLDEN + np.uint64(tries) * _ODD + np.uint64(what) * _THIRD
-    return np.float64(mixed(mixed(x) + _GOLDEN) >> _11) * (1.0 / 9007199254740992.0)
+    return np.float64(hash64(hash64(x) + _GOLDEN) >> _11) * (1.0 / 9007199254740992.0)
 
 
 @compiled
@@ -90,8 +90,8 @@ def launch(
             chance = wire.bad_loss
     if chance > 0 and uniform(key, place, tries, what) < chance:
         return LOST
-    half.arrived = max(half.arrived, wire.free + latency)
+    half.last_arrival = max(half.last_arrival, wire.free + latency)
     slot = half.tail & PACKETS
     half.tail += 1
-    half.packet[slot].arrives = half.arrived
+    half.packet[slot].arrives = half.last_arrival
     return slot

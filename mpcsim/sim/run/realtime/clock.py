@@ -13,12 +13,12 @@ is, so the same program and the same random numbers give the same times.
   later by the job's CPU time times ``cpu_factor``.
 * **When nothing can happen any more** (nothing to do, no timer, no job) the loop raises
   ``Deadlock`` and names the tasks that wait. A job that does not end for ``patience_s``, and tasks
-  that go round without letting time pass, raise ``TimeStandsStill``.
+  that go round without letting time pass, raise ``VirtualTimeStuck``.
 
 What it cannot do: sockets, pipes and subprocesses, whose other end lives in real time, are refused
-with ``NoSockets``. A job cannot wait for a timer of the loop, nor for another job. Threads that
-the loop has not started are not seen unless ``also_busy`` tells of them: without that, time may
-pass before their results are there, or a ``Deadlock`` is raised.
+with ``SocketsUnsupported``. A job cannot wait for a timer of the loop, nor for another job. Threads
+that the loop has not started are not seen unless ``has_external_work`` reports them: without that,
+time may pass before their results are there, or a ``Deadlock`` is raised.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from mpcsim.errors import MpcError, UsageError
-from mpcsim.sim.run.realtime.event_loop import in_event_loop
+from mpcsim.sim.run.realtime.event_loop import has_running_loop
 
 T = TypeVar("T")
 
@@ -53,11 +53,11 @@ class Deadlock(MpcError):
     """Tasks wait, and nothing that the loop knows of will ever wake them."""
 
 
-class TimeStandsStill(MpcError):
+class VirtualTimeStuck(MpcError):
     """Time cannot go on: a job does not end, or tasks go round without waiting for anything."""
 
 
-class NoSockets(UsageError):
+class SocketsUnsupported(UsageError):
     """Something real was to be waited for: a socket, a pipe, a subprocess."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def run(work: Coroutine[Any, Any, T], *, cpu_factor: float = 0.0) -> T:
         Deadlock: nothing can happen any more, and the coroutine still waits.
         TimeStandsStill: the clock cannot go on.
     """
-    if in_event_loop():
+    if has_running_loop():
         work.close()
         raise UsageError("an event loop is running in this thread: use another thread")
     with asyncio.Runner(loop_factory=partial(VirtualLoop, cpu_factor=cpu_factor)) as runner:
@@ -99,7 +99,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         Raises:
             UsageError: ``cpu_factor`` is below 0 or not finite.
         """
-        self.also_busy: Callable[[], bool] = lambda: False
+        self.has_external_work: Callable[[], bool] = lambda: False
         """Whether somebody else's threads are at work whose results tasks of this loop await."""
         self._cpu_factor = cpu_factor
         self._patience_s = patience_s
@@ -114,7 +114,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._jobs: deque[_Job[Any]] = deque()
         """Only the first is ever at work."""
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="virtual time")
-        self._watched = _Selector(self._turn)
+        self._watched = _Selector(self._advance_clock)
         super().__init__(self._watched)
         super().set_default_executor(self._pool)
         if not 0 <= cpu_factor < math.inf:
@@ -143,11 +143,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """Let the CPU time since the last call pass."""
         if self._cpu_factor:
             mark = time.thread_time()
-            self._now_s += (mark - self._cpu_mark_s) * self._charged
+            self._now_s += (mark - self._cpu_mark_s) * self._charge_factor
             self._cpu_mark_s = mark
 
     @property
-    def _charged(self) -> float:
+    def _charge_factor(self) -> float:
         return 0.0 if self._free else self._cpu_factor
 
     @contextmanager
@@ -161,7 +161,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._charge()
             self._free -= 1
 
-    def _turn(self, timeout: float | None) -> float:
+    def _advance_clock(self, timeout: float | None) -> float:
         """Nothing has come from outside. Turn the clock forward if that is due.
 
         Args:
@@ -174,19 +174,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._rounds += 1
             if self._rounds > MAX_ROUNDS and not self._cpu_factor:
                 self._rounds = 0
-                raise TimeStandsStill(
+                raise VirtualTimeStuck(
                     f"{MAX_ROUNDS} rounds without time passing: does a task poll with sleep(0)?"
-                    + self._waiting()
+                    + self._describe_waiting()
                 )
             if self._rounds <= BUSY_ROUNDS:
                 return 0.0
         # Their result may be what can be done now.
-        if self._job_at_work() or (timeout != 0 and self.also_busy()):
+        if self._job_at_work() or (timeout != 0 and self.has_external_work()):
             return self._patience_s
         if timeout is None:
             if self._watched.refused:
-                raise NoSockets
-            raise Deadlock("nothing can happen any more" + self._waiting())
+                raise SocketsUnsupported
+            raise Deadlock("nothing can happen any more" + self._describe_waiting())
         if timeout > 0:
             self._now_s += timeout
             self._rounds = 0
@@ -194,9 +194,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self._cpu_mark_s = time.thread_time()
         return 0.0
 
-    def _waiting(self) -> str:
+    def _describe_waiting(self) -> str:
         tasks = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
-        return f"; at {self._now_s * 1000:.3f} ms wait " + ", ".join(map(_described, tasks))
+        return f"; at {self._now_s * 1000:.3f} ms wait " + ", ".join(map(_describe_task, tasks))
 
     # ------------------------------------------------------------------ jobs in threads
 
@@ -229,32 +229,32 @@ class VirtualLoop(asyncio.SelectorEventLoop):
                 self._jobs.popleft()
                 continue
             if job.running is None:
-                self._begin(job)
+                self._start_job(job)
             return True
         return False
 
-    def _begin(self, job: _Job[Any]) -> None:
-        job.cpu_factor = self._charged
+    def _start_job(self, job: _Job[Any]) -> None:
+        job.cpu_factor = self._charge_factor
         try:
-            job.running = job.executor.submit(_work, job.work, job.given_s, job.cpu_factor)
+            job.running = job.executor.submit(_run_job, job.work, job.given_s, job.cpu_factor)
         except RuntimeError as error:  # the executor has been shut down
             job.running = Future()
             job.running.set_exception(error)
-        job.running.add_done_callback(lambda running: self._tell(job, running))
+        job.running.add_done_callback(lambda running: self._on_job_done(job, running))
 
-    def _tell(self, job: _Job[Any], running: Future[_Ended]) -> None:
+    def _on_job_done(self, job: _Job[Any], running: Future[_JobResult]) -> None:
         """In the job's thread: it has ended."""
         with suppress(RuntimeError):  # the loop is closed: nobody wants to know
             self.call_soon_threadsafe(self._job_ended, job, running)
 
-    def _job_ended(self, job: _Job[Any], running: Future[_Ended]) -> None:
+    def _job_ended(self, job: _Job[Any], running: Future[_JobResult]) -> None:
         self._jobs.popleft()
         self._rounds = 0
         if running.cancelled():
             job.future.cancel()
             return
         failed = running.exception()  # of the executor; the job's own is part of the result
-        ended = _Ended(None, failed, 0.0) if failed else running.result()
+        ended = _JobResult(None, failed, 0.0) if failed else running.result()
         due = job.given_s + ended.cpu_s * job.cpu_factor
         if due > self.time():
             self.call_at(due, job.deliver, ended)
@@ -263,7 +263,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _JobResult:
     """What a job came to."""
 
     value: Any
@@ -280,11 +280,11 @@ class _Job(Generic[T]):
     future: asyncio.Future[T]
     given_s: float
     """When it was handed over, in virtual time."""
-    running: Future[_Ended] | None = None
+    running: Future[_JobResult] | None = None
     cpu_factor: float = 0.0
     """Once it runs."""
 
-    def deliver(self, ended: _Ended) -> None:
+    def deliver(self, ended: _JobResult) -> None:
         if self.future.done():  # given up meanwhile
             return
         if ended.error is not None:
@@ -297,7 +297,7 @@ _this_thread = threading.local()
 """``time``: virtual seconds by the clock of the job that runs in this thread, if one does."""
 
 
-def _work(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _Ended:
+def _run_job(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _JobResult:
     """A job, in its thread or process."""
     began = time.thread_time()
     _this_thread.time = lambda: given_s + (time.thread_time() - began) * cpu_factor
@@ -309,7 +309,7 @@ def _work(work: Callable[[], Any], given_s: float, cpu_factor: float) -> _Ended:
         error = raised
     finally:
         _this_thread.time = None
-    return _Ended(value, error, time.thread_time() - began)
+    return _JobResult(value, error, time.thread_time() - began)
 
 
 class _Selector(selectors.DefaultSelector):
@@ -319,28 +319,28 @@ class _Selector(selectors.DefaultSelector):
         super().__init__()
         self.refused = False
         """Whether a socket was: asyncio may do no more than log it."""
-        self._turn = turn
+        self._advance_clock = turn
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         if self.get_map():  # the first is the loop's own
             self.refused = True
-            raise NoSockets
+            raise SocketsUnsupported
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
         if found:
             return found
-        wait_s = self._turn(timeout)
+        wait_s = self._advance_clock(timeout)
         if not wait_s:
             return found
         found = super().select(wait_s)
         if not found:
-            raise TimeStandsStill(f"a thread has been at work for {wait_s:g} s")
+            raise VirtualTimeStuck(f"a thread has been at work for {wait_s:g} s")
         return found
 
 
-def _described(task: asyncio.Task[Any]) -> str:
+def _describe_task(task: asyncio.Task[Any]) -> str:
     """A task, and the line of its own code at which it waits."""
     coroutine = task.get_coro()
     name = f"{task.get_name()} ({getattr(coroutine, '__qualname__', coroutine)})"

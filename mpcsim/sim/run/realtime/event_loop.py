@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def in_event_loop() -> bool:
+def has_running_loop() -> bool:
     """Whether the caller is inside a running event loop."""
     try:
         asyncio.get_running_loop()
@@ -21,7 +21,7 @@ def in_event_loop() -> bool:
     return True
 
 
-def run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+def run_in_own_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread with an event loop of its own, and wait for it.
 
     An interrupt cancels it.

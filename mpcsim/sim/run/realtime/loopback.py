@@ -25,7 +25,7 @@ End = PartyId | str
 """Who has a server: a party, or a middle site by its name."""
 
 
-class Servers:
+class LoopbackServers:
     """HTTP servers on the loopback, closed together.
 
     Of uvicorn's server only what opens and closes it is used: its main loop would catch signals.
@@ -60,14 +60,14 @@ class Servers:
         self._servers.append(server)
         self.addresses[end] = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
-    async def __aenter__(self) -> Servers:
+    async def __aenter__(self) -> LoopbackServers:
         return self
 
     async def __aexit__(self, *error: object) -> None:
         await asyncio.gather(*(server.shutdown() for server in self._servers))
 
 
-def kept_client(address: str, context: ssl.SSLContext) -> httpx.AsyncClient:
+def persistent_client(address: str, context: ssl.SSLContext) -> httpx.AsyncClient:
     """An HTTP client with one connection, kept until it is closed; no proxies."""
     limits = httpx.Limits(max_connections=1, max_keepalive_connections=1, keepalive_expiry=None)
     return httpx.AsyncClient(

@@ -46,12 +46,12 @@ from mpcsim.sim.network.draws import TransferKey
 from mpcsim.sim.network.topology import Network, Site
 from mpcsim.sim.network.traffic import Arrival
 from mpcsim.sim.run.faults import Crash
-from mpcsim.sim.run.live import LiveTraffic
-from mpcsim.sim.run.realtime.event_loop import in_event_loop, run_in_thread
-from mpcsim.sim.run.realtime.loopback import End, Servers, kept_client
+from mpcsim.sim.run.realtime.event_loop import has_running_loop, run_in_own_loop
+from mpcsim.sim.run.realtime.loopback import End, LoopbackServers, persistent_client
+from mpcsim.sim.run.realtime_traffic import RealtimeTraffic
 from mpcsim.sim.run.session import (
     Cause,
-    InTransit,
+    MessageInTransit,
     PlacedParty,
     RunOptions,
     SessionRun,
@@ -91,8 +91,8 @@ def real_time(
             happen in real time.
     """
     run = RealRun(parties, network, deadline_s=deadline_s, **options)
-    if in_event_loop():
-        return run_in_thread(run.run())
+    if has_running_loop():
+        return run_in_own_loop(run.run())
     return asyncio.run(run.run())
 
 
@@ -107,7 +107,7 @@ async def run_real_time(
 
 
 @dataclass
-class _Arrival:
+class _InboxMessage:
     """A message in a party's inbox."""
 
     number: int
@@ -122,7 +122,7 @@ class _HttpHop:
 
     end: End
     """Whose server it leads to."""
-    outgoing: asyncio.Queue[tuple[InTransit, float]] = field(default_factory=asyncio.Queue)
+    outgoing: asyncio.Queue[tuple[MessageInTransit, float]] = field(default_factory=asyncio.Queue)
     """With the time at which it is to be posted."""
 
 
@@ -131,7 +131,7 @@ class _RealParty(PlacedParty):
 
     def __init__(self, party: Participant[Any], site: Site, clock: Callable[[], float]) -> None:
         super().__init__(party, site, clock)
-        self.inbox: asyncio.Queue[_Arrival | None] = asyncio.Queue()
+        self.inbox: asyncio.Queue[_InboxMessage | None] = asyncio.Queue()
 
 
 class RealRun(SessionRun[_RealParty]):
@@ -156,15 +156,15 @@ class RealRun(SessionRun[_RealParty]):
         super().__init__(
             parties,
             network,
-            lambda party, site: _RealParty(party, site, self._now),
+            lambda party, site: _RealParty(party, site, self._now_ms),
             settings,
             compute="real",
         )
         self.deadline_s = deadline_s
         self._began = time.perf_counter_ns()
         self._routes: dict[tuple[PartyId, PartyId], list[_HttpHop]] = {}
-        self._live = LiveTraffic(self._traffic, self._now, self._told, spin_ms=SPIN_MS)
-        self._met: set[tuple[int, int]] = set()
+        self._live = RealtimeTraffic(self._traffic, self._now_ms, self._on_arrival, spin_ms=SPIN_MS)
+        self._half_passed: set[tuple[int, int]] = set()
         """Messages on a hop, of which either the body is at the far end or the time has come."""
         self._open = 0
         """Starts and messages that may still lead to something; 0 is quiescence."""
@@ -184,7 +184,7 @@ class RealRun(SessionRun[_RealParty]):
                 for placed in self._parties.values():
                     self._task(self._drive(placed))
                 done, _ = await asyncio.wait({self._over}, timeout=self.deadline_s)
-                ended_ms = self._now() if done else self.deadline_s * 1000
+                ended_ms = self._now_ms() if done else self.deadline_s * 1000
             finally:
                 self._live.close()
                 self._over.cancel()
@@ -196,29 +196,29 @@ class RealRun(SessionRun[_RealParty]):
             self._over.result()
         return self._trace(ended_ms)
 
-    def _now(self) -> float:
+    def _now_ms(self) -> float:
         return (time.perf_counter_ns() - self._began) / 1e6
 
-    async def _until(self, when_ms: float) -> None:
+    async def _wait_until(self, when_ms: float) -> None:
         """Wait until then, to some 20 us."""
-        left = when_ms - self._now()
+        left = when_ms - self._now_ms()
         if left > SPIN_MS:
             await asyncio.sleep((left - SPIN_MS) / 1000)
-        while self._now() < when_ms:
+        while self._now_ms() < when_ms:
             await asyncio.sleep(0)
 
     def _task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         """A task that fails ends the run."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) and not self._over.done():
             self._over.set_exception(error)
 
-    def _settle(self) -> None:
+    def _finish_activity(self) -> None:
         self._open -= 1
         if not self._open and not self._over.done():
             self._over.set_result(None)
@@ -227,7 +227,7 @@ class RealRun(SessionRun[_RealParty]):
 
     async def _connect(self, stack: AsyncExitStack) -> None:
         """Open servers and warm connections; what a cold one costs is the model's business."""
-        servers = await stack.enter_async_context(Servers())
+        servers = await stack.enter_async_context(LoopbackServers())
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # spares httpx loading certificates
         for i in self._parties:
             await servers.open(i, self._app(i))
@@ -237,7 +237,7 @@ class RealRun(SessionRun[_RealParty]):
             for hop in self._routes[i, j]:
                 if hop.end not in servers.addresses:
                     await servers.open(hop.end, self._app(hop.end))
-                client = kept_client(servers.addresses[hop.end], unused)
+                client = persistent_client(servers.addresses[hop.end], unused)
                 await stack.enter_async_context(client)
                 (await client.get("/ready")).raise_for_status()
                 self._task(self._post(hop, client))
@@ -252,10 +252,10 @@ class RealRun(SessionRun[_RealParty]):
             """Accept a message; what becomes of it is another task's work."""
             body = await request.body()
             transit = self._transits.get(request.path_params["number"])
-            if transit is None or self._hop(transit).end != end:
+            if transit is None or self._current_hop(transit).end != end:
                 return Response(status_code=404)
             transit.data = body
-            self._meet(transit, transit.key.hop)
+            self._pass_hop(transit, transit.key.hop)
             return Response(status_code=202)
 
         return Starlette(
@@ -265,97 +265,101 @@ class RealRun(SessionRun[_RealParty]):
             ]
         )
 
-    def _hop(self, transit: InTransit) -> _HttpHop:
+    def _current_hop(self, transit: MessageInTransit) -> _HttpHop:
         """Where a message is."""
         sender, receiver, _, at = transit.key
         return self._routes[sender, receiver][at]
 
-    def _links(self) -> LiveTraffic:
+    def _carrier(self) -> RealtimeTraffic:
         return self._live
 
     async def _post(self, hop: _HttpHop, client: httpx.AsyncClient) -> None:
         """The near end of a connection: one request behind the other."""
         while True:
             transit, when = await hop.outgoing.get()
-            await self._until(when)
+            await self._wait_until(when)
             response = await client.post(f"/messages/{transit.number}", content=transit.data)
             response.raise_for_status()
 
-    def _told(self, arrival: Arrival) -> None:
+    def _on_arrival(self, arrival: Arrival) -> None:
         """A message, or more of one, would be at the end of a hop now."""
-        transit, at = self._through(arrival)
+        transit, at = self._complete_hop(arrival)
         if arrival.failed:
-            self._give_up(transit)
-            self._settle()
+            self._record_loss(transit)
+            self._finish_activity()
             return
         service_ms = transit.route[at].service_ms
         if service_ms:
-            self._task(self._after(arrival.at_ms + service_ms, transit, at, arrival.size))
+            self._task(self._reach_later(arrival.at_ms + service_ms, transit, at, arrival.size))
         else:
-            self._reached(transit, at, arrival.size)
+            self._on_hop_end(transit, at, arrival.size)
 
-    async def _after(self, when: float, transit: InTransit, at: int, size: int) -> None:
-        await self._until(when)
-        self._reached(transit, at, size)
+    async def _reach_later(
+        self, when: float, transit: MessageInTransit, at: int, size: int
+    ) -> None:
+        await self._wait_until(when)
+        self._on_hop_end(transit, at, size)
 
-    def _reached(self, transit: InTransit, at: int, size: int) -> None:
+    def _on_hop_end(self, transit: MessageInTransit, at: int, size: int) -> None:
         """So much of a message may leave the far end of a hop."""
         before = transit.forwarded[at]
         transit.forwarded[at] = size
-        if len(transit.given) > at + 1:
-            self._live.more(transit.given[at + 1], self._now(), size - before)
+        if len(transit.transfer_numbers) > at + 1:
+            self._live.extend(transit.transfer_numbers[at + 1], self._now_ms(), size - before)
         elif not before:
-            self._meet(transit, at)
+            self._pass_hop(transit, at)
 
-    def _meet(self, transit: InTransit, at: int) -> None:
+    def _pass_hop(self, transit: MessageInTransit, at: int) -> None:
         """The body is at the far end of a hop, or its time has come: it goes on after both."""
         meeting = transit.number, at
-        if meeting not in self._met:
-            self._met.add(meeting)
+        if meeting not in self._half_passed:
+            self._half_passed.add(meeting)
             return
-        self._met.remove(meeting)
+        self._half_passed.remove(meeting)
         sender, receiver, nth, _ = transit.key
         if at + 1 < len(self._routes[sender, receiver]):
             transit.key = TransferKey(sender, receiver, nth, at + 1)
             self._forward(transit)
         else:
-            self._arrive(transit)
+            self._finish_route(transit)
 
     # ------------------------------------------------------------------ messages
 
     def _send(self, placed: _RealParty, send: Send, when: float, by: int | None) -> None:
         """Put a message on its route: now, whenever the round that made it was over."""
-        transit = self._dispatch(placed, send, self._now(), by, placed.burst)
+        transit = self._dispatch(placed, send, self._now_ms(), by, placed.burst)
         if transit is not None:
             self._open += 1 + len(transit.copies_ms)
             self._forward(transit)
 
-    def _forward(self, transit: InTransit) -> None:
+    def _forward(self, transit: MessageInTransit) -> None:
         """Put a message on one hop of its route."""
-        now, at = self._now(), transit.key.hop
+        now, at = self._now_ms(), transit.key.hop
         pause = 0.0
         if transit.route:
             there = transit.forwarded[at - 1] if at else self._size(transit)
-            self._put(transit, now, there)
+            self._send_on_hop(transit, now, there)
             if at and transit.forwarded[at - 1] > there:  # more of it came at the same moment
-                self._live.more(transit.given[at], now, transit.forwarded[at - 1] - there)
+                self._live.extend(
+                    transit.transfer_numbers[at], now, transit.forwarded[at - 1] - there
+                )
             drawn = transit.route[at].draws
             pause = min(PAUSE_MS, drawn.forward_ms / 4) if drawn is not None else 0.0
         else:
-            self._met.add((transit.number, at))
-        self._hop(transit).outgoing.put_nowait((transit, now + pause))
+            self._half_passed.add((transit.number, at))
+        self._current_hop(transit).outgoing.put_nowait((transit, now + pause))
 
-    def _arrive(self, transit: InTransit) -> None:
+    def _finish_route(self, transit: MessageInTransit) -> None:
         """A message has come to the end of its route."""
-        self._landed(transit, None)
+        self._record_arrival(transit, None)
         if transit.extra_ms or transit.copies_ms:
-            self._task(self._late(transit))
+            self._task(self._deliver_with_faults(transit))
         else:
             self._deliver(transit, transit.number)
 
-    async def _late(self, transit: InTransit) -> None:
+    async def _deliver_with_faults(self, transit: MessageInTransit) -> None:
         """What faults add: a delay, and copies."""
-        await self._until(self._now() + transit.extra_ms)
+        await self._wait_until(self._now_ms() + transit.extra_ms)
         arrived = self._deliver(transit, transit.number)
         copies = []
         for later in transit.copies_ms:
@@ -365,14 +369,14 @@ class RealRun(SessionRun[_RealParty]):
             copy = replace(record, number=number, received_ms=None, fate="duplicate")
             self._messages.append(copy)
         for when, number in sorted(copies):
-            await self._until(when)
+            await self._wait_until(when)
             self._deliver(transit, number)
 
-    def _deliver(self, transit: InTransit, number: int) -> float:
+    def _deliver(self, transit: MessageInTransit, number: int) -> float:
         """Put a message into its receiver's inbox; returns when that was."""
-        now = self._now()
+        now = self._now_ms()
         self._messages[number] = replace(self._messages[number], received_ms=now)
-        arrival = _Arrival(number, transit.key.sender, transit.data, now)
+        arrival = _InboxMessage(number, transit.key.sender, transit.data, now)
         self._parties[transit.key.receiver].inbox.put_nowait(arrival)
         return now
 
@@ -383,26 +387,28 @@ class RealRun(SessionRun[_RealParty]):
         placed.inbox.put_nowait(None)
         while True:
             await self._perform(placed, await placed.inbox.get())
-            self._settle()
+            self._finish_activity()
 
-    async def _perform(self, placed: _RealParty, arrival: _Arrival | None) -> None:
+    async def _perform(self, placed: _RealParty, arrival: _InboxMessage | None) -> None:
         """Let a party work on its start or on a message, and send what comes of it."""
-        began = self._now()
+        began = self._now_ms()
         if arrival is None:
             outputs = placed.party.start()
         else:
             outputs = placed.party.receive(arrival.sender, arrival.data)
-        ended = self._now()
+        ended = self._now_ms()
         factor = max(1.0, placed.site.cpu_factor)
         if factor > 1:
             ended = began + (ended - began) * factor
-            await self._until(ended)
-        self._put_out(placed, outputs, self._noted(placed, arrival, began, ended, factor), ended)
+            await self._wait_until(ended)
+        self._handle_outputs(
+            placed, outputs, self._record_rounds(placed, arrival, began, ended, factor), ended
+        )
 
-    def _noted(
+    def _record_rounds(
         self,
         placed: _RealParty,
-        arrival: _Arrival | None,
+        arrival: _InboxMessage | None,
         began: float,
         ended: float,
         factor: float,
@@ -421,10 +427,10 @@ class RealRun(SessionRun[_RealParty]):
         starts = [began + (work.began_ms - began) * factor for work in rounds]
         first = starts[0] if rounds else ended
         if first > began:
-            cause = self._note(placed, None, began, first, cause)
+            cause = self._record_work(placed, None, began, first, cause)
         ends: dict[int, tuple[float, int]] = {}
         for work, start, end in zip(rounds, starts, [*starts[1:], ended], strict=False):
-            cause = self._note(placed, work, start, end, cause)
+            cause = self._record_work(placed, work, start, end, cause)
             ends[work.number] = end, cause[1]
         placed.busy_until = ended
         return ends

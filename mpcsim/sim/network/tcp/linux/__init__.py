@@ -9,20 +9,20 @@ limits a sender and grows with every segment.
 ``timing``, ``sending``, ``losses``, ``acknowledgements``, ``timeouts``; ``receiving``.
 """
 
-from mpcsim.sim.network.tcp.linux.acknowledgements import acknowledge
-from mpcsim.sim.network.tcp.linux.receiving import LEAST_ATO_MS, arrive, delayed
-from mpcsim.sim.network.tcp.linux.sending import send
-from mpcsim.sim.network.tcp.linux.timeouts import expire
-from mpcsim.sim.network.tcp.linux.timing import LONG_STEP_MS, late, sample
+from mpcsim.sim.network.tcp.linux.acknowledgements import receive_ack
+from mpcsim.sim.network.tcp.linux.receiving import LEAST_ATO_MS, on_delack_timer, receive_data
+from mpcsim.sim.network.tcp.linux.sending import write_xmit
+from mpcsim.sim.network.tcp.linux.timeouts import on_write_timer
+from mpcsim.sim.network.tcp.linux.timing import LONG_STEP_MS, estimate_rtt, timer_wait
 
 __all__ = [
     "LEAST_ATO_MS",
     "LONG_STEP_MS",
-    "acknowledge",
-    "arrive",
-    "delayed",
-    "expire",
-    "late",
-    "sample",
-    "send",
+    "receive_ack",
+    "receive_data",
+    "on_delack_timer",
+    "on_write_timer",
+    "timer_wait",
+    "estimate_rtt",
+    "write_xmit",
 ]

@@ -1,0 +1,55 @@
+"""Ways to say a network in a file: its tables, or what a function of ``Network`` makes one of.
+
+    [preset]
+    region = "seoul"
+    institution = "frankfurt"
+
+    [connection]
+    cold = true
+
+``[preset]``, ``[star]``, ``[mesh]`` and ``[hub]`` take what the functions of ``Network`` of these
+names take; the tables of a network file (``mpcsim.sim.network.files``) stand for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from mpcsim.errors import UsageError
+from mpcsim.sim.network.files import latencies, networks, tables
+from mpcsim.sim.network.files.toml import key_path
+from mpcsim.sim.network.latency import Latency
+from mpcsim.sim.network.topology import Network
+from mpcsim.sim.network.transport import Connection
+
+SHORT_FORMS: Final[Mapping[str, Callable[..., Network]]] = {
+    "preset": Network.preset,
+    "star": Network.star,
+    "mesh": Network.mesh,
+    "hub": Network.hub,
+}
+KEYS: Final = (*SHORT_FORMS, *networks.KEYS)
+"""The entries that may say a network."""
+_LATENCY: Final[tables.Special] = {
+    Latency | float: lambda value, at: latencies.decode(value, at, {}),
+}
+
+
+def parse_network(table: Mapping[str, Any]) -> Network:
+    """The network in a table, however it is spelt.
+
+    Raises:
+        UsageError: two of them, or an entry that is unknown, missing or out of range: says which.
+    """
+    short = [name for name in table if name in SHORT_FORMS]
+    if not short:
+        return Network.of(table)
+    spelling, *others = short
+    for name in (*others, *table):
+        if name not in (spelling, "connection"):
+            raise UsageError(f"{key_path('', name)}: the network is there already, as {spelling}")
+    connection = tables.decode(Connection, table.get("connection", {}), "connection", {})
+    return tables.decode(
+        SHORT_FORMS[spelling], table[spelling], spelling, _LATENCY, connection=connection
+    )
