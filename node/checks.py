@@ -1,4 +1,4 @@
-"""What must hold of stored strings, shares and records before they are used."""
+"""Checks of stored strings, shares and records before they are used."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class SealedShare:
     """A key share as its caller keeps it: well-formed, and otherwise anything."""
 
     key_id: str
-    """Of the key that it is said to be of; ``curve`` likewise."""
+    """Key that it is said to be of; ``curve`` likewise."""
     encrypted_share: EncryptedShare
     secret_store: SecretStore
     curve: str
@@ -160,8 +160,10 @@ def check_share(share: KeyShare, key_id: str) -> None:
 def check_answer(
     share: KeyShare, signer: PartyId, session_id: bytes, mac: bytes, reply: SignReply
 ) -> None:
-    """See that what an MPC node says answers this request to sign. Before any message of the
-    protocol is looked at: nobody is to be blamed for an answer to something else.
+    """Check that an MPC node's reply answers this request to sign.
+
+    This comes before any message of the protocol is looked at: nobody is to be blamed for an answer
+    to something else.
 
     Args:
         mac: of the request.
@@ -207,7 +209,7 @@ def agreed_record(records: Mapping[PartyId, bytes], key: KeyRecord) -> PublicKey
 
 
 def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
-    """See that shares are those that a key's record is of.
+    """Check that shares are those that a key's record is of.
 
     Raises:
         ApiError: they are others.
@@ -220,8 +222,10 @@ def check_named(record: PublicKeyRecord, key: KeyRecord) -> None:
 
 
 def check_sealed(signed: bytes, nodes: Mapping[PartyId, Hello]) -> None:
-    """See that a vault is sealed to the keys that the MPC nodes had when they voted for its shares:
-    what a gateway shows of an older one is genuine, too.
+    """Check that a vault is sealed to the seal keys that the MPC nodes had when they voted for its
+    shares.
+
+    An older key that a gateway shows is genuine, too.
 
     Args:
         signed: the ``SignedRecord``, which has been checked.
@@ -245,11 +249,11 @@ def child_key(record: PublicKeyRecord | KeyRecord, path: Path) -> ExtendedKey:
         BadRequest: there is none, or it cannot be reached without a private key.
     """
     try:
-        return derive(record.extended(), path).key
+        return derive(record.extended_key(), path).key
     except UsageError as error:
         raise BadRequest(f"Invalid path: {error}") from None
 
 
 def public_key_text(record: PublicKeyRecord | ExtendedKey) -> str:
-    """In hex with ``0x``, compressed."""
+    """Return a public key in hex with ``0x``, compressed."""
     return "0x" + record.public_key.encode().hex()

@@ -51,16 +51,16 @@ from node.errors import (
 from node.process.timing import Timing
 
 AFTER_S: Final = "1"
-"""When to try again, where an answer says so."""
+"""Seconds in the ``Retry-After`` header of injected failures."""
 _EXPIRED: Final = {"code": 757, "message": "JWT_EXPIRED"}
 _MAKING: Final = {"generate": GENERATION, "recover": RECOVERY}
-"""What there is only one of."""
+"""Operation of which only one may run for a key, by endpoint."""
 _TOO_MUCH: Final = {
     **dict.fromkeys(_MAKING, too_many_key_creations(1)),
     **dict.fromkeys(("sign", "presign"), rate_exceeded(SIGNATURES, 1)),
     **dict.fromkeys(("publickey", "validate/password"), rate_exceeded(GUESSES, 1)),
 }
-"""What there may be limits of."""
+"""Error of endpoints whose rate may be limited."""
 _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
     "401": lambda endpoint: Unauthorized(_EXPIRED),
     "409": lambda endpoint: (
@@ -75,7 +75,7 @@ _FAILURES: Final[Mapping[str, Callable[[str], ApiError]]] = {
     "502": lambda endpoint: _without_gateway_answer(endpoint, Unreachable()),
     "504": lambda endpoint: _without_gateway_answer(endpoint, UpstreamTimeout()),
 }
-"""By what is to be answered, from the endpoint: the errors that there are anyway."""
+"""Errors of the node by the injected answer: those that it has anyway, from the endpoint."""
 
 
 def error_response_for(endpoint: str, answer: str) -> ApiError:
@@ -84,7 +84,7 @@ def error_response_for(endpoint: str, answer: str) -> ApiError:
 
 
 def _without_gateway_answer(endpoint: str, error: ApiError) -> ApiError:
-    """What it is to a caller that no answer of the gateway came."""
+    """Return the error of a caller whose request got no answer from the gateway."""
     return OutcomeUnknown(error) if endpoint in _MAKING else error
 
 

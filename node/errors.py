@@ -19,7 +19,7 @@ OUTCOME_UNKNOWN: Final = (
 )
 """Said where a key may have been made although no share could be returned."""
 _NODE_FAULTS: Final = frozenset({Code.BAD_REQUEST, Code.UNAUTHORIZED, Code.UNSUPPORTED})
-"""Of a gateway's refusals, those that are about what the node says, not its caller."""
+"""Codes of those refusals of a gateway that are about the node's request, not its caller's."""
 TOO_MANY_PASSWORDS: Final = "too many passwords are being checked; try again later"
 MAX_DETAIL: Final = 400
 """Characters of an upstream's own text that are passed on."""
@@ -213,11 +213,11 @@ def error_body(message: str) -> bytes:
 
 
 def _seconds(after: str | None) -> str | None:
-    """What may be passed on of a Retry-After header (RFC 9110, section 10.2.3)."""
+    """Return the part of a Retry-After header that may be passed on (RFC 9110, section 10.2.3)."""
     return after if after and after.isdecimal() and len(after) <= 6 else None
 
 
 def _one_line(text: str) -> str:
-    """Without control characters, and short."""
+    """Return a text without control characters, and short."""
     line = "".join(c if c.isprintable() else " " for c in text[: MAX_DETAIL + 1])
     return line if len(line) <= MAX_DETAIL else line[:MAX_DETAIL] + "..."

@@ -83,13 +83,13 @@ ADDRESS: Final = "http://node"
 GATEWAY_ADDRESS: Final = "http://gateway"
 """Base addresses of the clients; nothing is looked up."""
 VIRTUAL_START: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""What tokens and records take for the time of day when the virtual clock is at 0."""
+"""Time of day for tokens and records when the virtual clock is at 0."""
 NAME: Final = "local service"
-"""Of the service's thread."""
+"""Name of the service's thread."""
 SILENCE_MS: Final = 10_000.0
-"""After a call that is recorded: what it has left under way arrives."""
+"""Milliseconds after a recorded call in which messages still under way arrive."""
 CLOSING_S: Final = 5.0
-"""How long requests that nobody waits for any more may take at the end."""
+"""Seconds that requests may still take at the end, though nobody waits for them."""
 
 # The node logs for whoever operates it. Without this, Python would print its errors in a notebook.
 logging.getLogger("node").addHandler(logging.NullHandler())
@@ -103,7 +103,7 @@ class LocalService:
     """
 
     scope: ClassVar[Scope] = "rest"
-    """What its times are the times of: whole REST calls, vault and registry included."""
+    """Scope of its times: whole REST calls, vault and registry included."""
     gateway: RunningGateway
     """To be reached into: ``network``, ``links``, ``gateway``, ``credentials``."""
     app: FastAPI
@@ -159,7 +159,7 @@ class LocalService:
         self.clock = clock
         self.cpu_factor = cpu_factor
         self.elapsed_ms = 0.0
-        """How long the last call took, by the service's clock: one draw (see ``repeat``)."""
+        """Duration of the last call by the service's clock: one draw (see ``repeat``)."""
         self._thread: _Thread = _VirtualThread(cpu_factor) if clock == "virtual" else _RealThread()
         self._began_s = self._thread.loop.time()
         self._closed = False
@@ -386,8 +386,8 @@ class LocalService:
         return calls.build_graph(name, self.runs(call, runs), self._timeouts_s)
 
     def runs(self, call: Callable[[], object], runs: int = RUNS) -> list[RecordedCall]:
-        """What a call sends, and when, in ``runs`` runs after a first that does not count: see
-        ``record``."""
+        """Return the messages of a call and their times, in ``runs`` runs after a first that does
+        not count: see ``record``."""
         if not is_whole_number(runs, 1):
             raise UsageError(f"record runs is {runs}: not a whole number from 1 on")
         if self.clock != "virtual" or self.cpu_factor:
@@ -431,13 +431,13 @@ class LocalService:
             raise UsageError(f"record: the call fails: HTTP {answer.status_code} {answer.text}")
 
     def wait(self, ms: float) -> None:
-        """Let time pass, by the service's clock."""
+        """Wait for ``ms`` milliseconds of the service's clock."""
         self.run(asyncio.sleep(ms / 1000))
 
     def change(
         self, network: Network | None = None, faults: Iterable[Fault] = (), seed: int = 0
     ) -> None:
-        """Put another network and other faults in force, from now on.
+        """Change the network and the faults from now on.
 
         Raises:
             UsageError: as for a new service: no site for a share holder, settings without effect.
@@ -512,7 +512,7 @@ class LocalService:
     # ------------------------------------------------------------------ the end
 
     def close(self) -> None:
-        """Let what was begun come to an end, and close everything. Twice does no harm."""
+        """Finish what was begun, and close everything. A second call does no harm."""
         if self._closed:
             return
         self._closed = True
@@ -618,7 +618,7 @@ class _Thread(ABC):
 
 
 class _VirtualThread(_Thread):
-    """One coroutine behind the other; in between, time stands still."""
+    """Event loop that runs one coroutine after the other; in between, time stands still."""
 
     def __init__(self, cpu_factor: float) -> None:
         make = partial(VirtualLoop, cpu_factor=cpu_factor)

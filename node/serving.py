@@ -15,7 +15,7 @@ from node.process.logs import logger
 from node.process.settings import Settings
 
 SHUTDOWN_S: Final = 60
-"""How long requests that run when the node is told to stop may still take."""
+"""Seconds that running requests may still take when the node is told to stop."""
 
 
 Application = str | Callable[[], FastAPI]

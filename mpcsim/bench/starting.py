@@ -1,4 +1,4 @@
-"""How long the gateway takes until it answers, with many keys in its stores.
+"""Start-up time of the gateway until it answers, with many keys in its stores.
 
 After a clean stop everything is in the databases' own files. After a crash part of it is in their
 logs, and there are sessions that came to nothing.
@@ -86,7 +86,7 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
     for n in range(count + BROKEN_OFF):
         user, key_id = registry.sign_up(f"user-{n}"), rng.bytes(32)
         public = replace(shares[CLIENT].record, epoch=key_id)
-        signed = _signed(identities, user.user_id, public)
+        signed = _sign_record(identities, user.user_id, public)
         for party, store in stores.items():
             made = StoredShare(
                 key_id.hex(),
@@ -106,10 +106,10 @@ def fill(clean: Path, crashed: Path, count: int) -> None:
         service.close()
 
 
-def _signed(
+def _sign_record(
     identities: Mapping[PartyId, Identity], user_id: str, public: PublicKeyRecord
 ) -> SignedRecord:
-    """As the MPC nodes would sign it."""
+    """Return a key's record, signed by both MPC nodes."""
     record = KeyRecord(
         user_id,
         CURVE,
@@ -140,7 +140,7 @@ def _start_s(folders: list[Path]) -> float:
 
 
 def table(figures: dict[str, float]) -> str:
-    """The figures as text."""
+    """Return the figures as text."""
     lines = ["start of the gateway, until it answers", ""]
     for name, value in figures.items():
         line = f"{name:<40}{value:>10.2f}".removesuffix(".00")

@@ -19,5 +19,5 @@ def commit(session_id: bytes, committer: int, blinding: bytes, *values: bytes) -
 def opens(
     commitment: bytes, session_id: bytes, committer: int, blinding: bytes, *values: bytes
 ) -> bool:
-    """Whether ``values`` and ``blinding`` open ``commitment``."""
+    """Return whether ``values`` and ``blinding`` open ``commitment``."""
     return hmac.compare_digest(commitment, commit(session_id, committer, blinding, *values))

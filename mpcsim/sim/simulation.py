@@ -33,7 +33,7 @@ from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 from mpcsim.protocols.local_run import Participant
 from mpcsim.protocols.presign import Presignature
-from mpcsim.protocols.signing import PROTOCOLS, signer, to_sign, verifies
+from mpcsim.protocols.signing import PROTOCOLS, signer, signing_input, verifies
 from mpcsim.sim.network.draws import DrawSource
 from mpcsim.sim.network.topology import Network
 from mpcsim.sim.rich_display import Table, document, milliseconds
@@ -144,7 +144,7 @@ class SteppedOperation(Generic[R]):
 
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
-        """Parties, for inspection: ``waiting()``, ``outcome``, ``keep``, ``inbox``."""
+        """Parties, for inspection: ``waiting_state()``, ``outcome``, ``keep``, ``inbox``."""
         return self._run.parties
 
     @property
@@ -422,7 +422,7 @@ class Simulation:
 
     def _signing(self, task: Sign) -> Operation[bytes]:
         record, ids, path = self._key(), self._signers(task.signers), task.path
-        signed = to_sign(record, task.message)
+        signed = signing_input(record, task.message)
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
             share, rng = self._share(i), self._rng(i)
@@ -473,7 +473,7 @@ class Simulation:
     def _presigned(self, task: SignPresigned) -> Operation[bytes]:
         record, everyone, path = self._key(), party_ids(self._signers(task.signers)), task.path
         finisher = everyone[0] if task.finisher is None else task.finisher
-        signed = to_sign(record, task.message)
+        signed = signing_input(record, task.message)
         taken: dict[bytes, tuple[PresignatureShares, bytes]] = {}
 
         def party(i: int, session_id: bytes) -> Party[Any, Any]:
@@ -692,7 +692,7 @@ class Simulation:
         for trace in attempts:
             for i, outcome in trace.outcomes.items():
                 if isinstance(outcome, Aborted) and i in self.shares and i not in self.corrupt:
-                    self.shares[i] = self.shares[i].after(outcome)
+                    self.shares[i] = self.shares[i].after_abort(outcome)
 
 
 def run_scenario(scenario: Scenario) -> tuple[Result[Any], ...]:

@@ -1,4 +1,4 @@
-"""Who is calling: access tokens, checked with the gateway's public keys.
+"""Authentication of callers: access tokens, verified with the gateway's public keys.
 
 The gateway's keys, which are public, and which of the last tokens were good are all that the node
 keeps between requests.
@@ -54,10 +54,10 @@ class Authenticator:
         self._clock = clock
         self._verifier: TokenVerifier | None = None
         self._asked = 0
-        """How often the keys have been asked for."""
+        """Number of times that the keys have been asked for."""
         self._asked_at = -math.inf
         self._known_as_of = 0
-        """Which of these times the verifier is from."""
+        """Number of the fetch that the verifier is from."""
         self._fetching: asyncio.Task[TokenVerifier] | None = None
 
     async def caller(self, authorization: str | None) -> Caller:
@@ -81,7 +81,7 @@ class Authenticator:
             raise Unauthorized(error.detail(), str(error)) from None
 
     async def _verify_with_new_keys(self, token: str, asked: int) -> Claims:
-        """What a token says whose key may be newer than those that are known.
+        """Return the claims of a token whose key may be newer than the known ones.
 
         Args:
             asked: how often the keys had been asked for when it came. One answer that was asked

@@ -1,4 +1,4 @@
-"""What can be seen of the node from outside (``mpcsim.service.metrics``)."""
+"""Metrics and probes of the node (``mpcsim.service.metrics``)."""
 
 from __future__ import annotations
 

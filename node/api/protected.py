@@ -25,7 +25,7 @@ from mpcsim.errors import InvalidEncoding
 from mpcsim.service.error_codes import Code, code_of_framework_status
 from mpcsim.service.web.http import check_coding, media_type
 from mpcsim.service.web.user_limits import TooManyOfUser, UserSlots
-from mpcsim.strict_json import MOST_VALUES, Unwanted
+from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 from node.api.auth import Authenticator
 from node.errors import ApiError, BadRequest, Unauthorized, error_body
 from node.models import EXPECTED
@@ -35,14 +35,15 @@ from node.signing.sessions import Caller
 from node.wallet.wallet import Wallet
 
 MAX_BODY_BYTES: Final = 1 << 18
-"""Of a request. The largest that makes sense carries a message of 64 KiB in hex."""
+"""Highest size of a request's body. The largest that makes sense carries a message of 64 KiB in
+hex."""
 
 JSON: Final = "application/json"
 
 
 @dataclass(frozen=True)
 class Call:
-    """What an endpoint needs beside its parameters."""
+    """Context of an endpoint's call, beside its parameters."""
 
     wallet: Wallet
     caller: Caller
@@ -138,8 +139,8 @@ class JsonRequest(Request):
 
     async def json(self) -> Any:
         try:
-            return strict_json.parse(self._received, MOST_VALUES)
-        except Unwanted as error:
+            return strict_json.parse(self._received, MAX_VALUES)
+        except RefusedDocument as error:
             raise HTTPException(400, f"The body {error}") from None
         except InvalidEncoding:
             raise HTTPException(400, "The body is not valid JSON") from None
@@ -170,7 +171,7 @@ def error_answer(request: Request, error: Exception) -> Response:
 
 
 def explain(error: RequestValidationError) -> str:
-    """What is wrong with a request's parameters: the first fault, without the value."""
+    """Return the first fault in a request's parameters, without the value."""
     fault = error.errors()[0]
     source, *path = fault["loc"]
     missing = fault["type"] == "missing"

@@ -1,4 +1,4 @@
-"""What the node asks of the gateway, one method a request; and what its errors mean to a caller."""
+"""Client of the gateway, one method a request; its errors as those of the node's caller."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ _HELLO: Final = {
 }
 """Members of what the gateway says of an MPC node, in hex; with their sizes."""
 _MAKING: Final = frozenset(wire.PREFIX + verb for verb in ("generate", "recover", "activate"))
-"""Where a key is made: what another call is at with it may be told."""
+"""Paths that make a key: their errors may say what another call is doing with it."""
 
 _Record = Annotated[bytes, BeforeValidator(_from_base64)]
 
@@ -139,7 +139,7 @@ class GatewayClient:
         return _object(await self._get("/.well-known/jwks.json", None))
 
     async def nodes(self, *, fresh: bool = False) -> Mapping[PartyId, wire.Hello]:
-        """Who the MPC nodes are.
+        """Return the identities, seal keys and boots of the MPC nodes.
 
         Args:
             fresh: ask, even if it is known.
@@ -152,7 +152,7 @@ class GatewayClient:
         return self._nodes
 
     async def unreachable_nodes(self) -> list[PartyId]:
-        """Those of the MPC nodes that the gateway cannot reach now, as far as it says so.
+        """Return the MPC nodes that the gateway cannot reach now, as far as it says so.
 
         Raises:
             UntrustedNode: they are not those that are trusted.
@@ -161,7 +161,7 @@ class GatewayClient:
         return [party for party in MPC_NODES if said[ROLES[party]].get("answers") is False]
 
     async def _fetch_nodes(self) -> tuple[Mapping[PartyId, wire.Hello], Mapping[str, Any]]:
-        """Who the MPC nodes are, and all that the gateway says of them."""
+        """Return the MPC nodes' hellos, and all that the gateway says of them."""
         said = _object(await self._get("/mpc/v1/nodes", None))
         found = _hellos(said)
         self._trust.check(found)
@@ -255,8 +255,7 @@ class GatewayClient:
     async def open(
         self, token: str, body: wire.OpenVault, *, guess: bool = True
     ) -> wire.VaultOpened:
-        """Have MPC nodes unseal their halves of a secret store, or the whole, and seal them to a
-        key.
+        """Ask MPC nodes to unseal their halves of a secret store, or the whole, for a reply key.
 
         Args:
             guess: to see whether a password is right: the gateway may limit that.
@@ -276,7 +275,7 @@ class GatewayClient:
         return _decode(wire.VaultOpened, data)
 
     async def suspend(self, body: wire.Suspend, opened: OpenedShare) -> None:
-        """Have nothing done with a key any more but recovering it; no token is needed.
+        """Suspend a key: nothing is done with it any more but recovering it. No token is needed.
 
         It is so when this returns, or both MPC nodes have signed that the key has been recovered,
         once or more often.
@@ -443,7 +442,7 @@ def _child(record: KeyRecord, path: Path) -> WalletKey:
 
 
 def _no_answer(failed: TransportFailed) -> ApiError:
-    """What it is to a caller of the node that no answer came."""
+    """Return the caller's error for a request without a reply."""
     match failed:
         case ReplyTimeout():
             return UpstreamTimeout()
@@ -454,7 +453,7 @@ def _no_answer(failed: TransportFailed) -> ApiError:
 
 
 def _refusal(reply: Reply, making: bool) -> ApiError:
-    """What an error of the gateway is to a caller of the node.
+    """Return the caller's error for an error of the gateway.
 
     Args:
         making: of a request that makes a key.
@@ -494,7 +493,7 @@ def _refusal(reply: Reply, making: bool) -> ApiError:
 
 
 def _unintelligible(what: str) -> Upstream:
-    """For an answer of status 200 that says something else."""
+    """Return the error for a reply of status 200 with unexpected content."""
     return Upstream(200, "OK", f"the answer is not {what}")
 
 
@@ -520,7 +519,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def _members(data: bytes) -> dict[str, Any] | None:
-    """Of a JSON object; None for anything else."""
+    """Return the members of a JSON object; None for anything else."""
     with suppress(InvalidEncoding):
         value = strict_json.parse(data)
         return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Which MPC nodes this node works with: those that ``MPC_NODE_KEYS`` names, or the first it is
+"""Pinned identities of the MPC nodes: those that ``MPC_NODE_KEYS`` names, or the first ones
 shown."""
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class PinnedIdentities:
         self._given = identities is not None
 
     def check(self, hellos: Mapping[PartyId, Hello]) -> None:
-        """See that these are the MPC nodes; the first ones are, where none were given.
+        """Check that these are the pinned MPC nodes; where none were given, the first ones are
+        pinned.
 
         Raises:
             UntrustedNode: one of them is another one, or shows a seal key that is not its own.

@@ -25,12 +25,13 @@ from node.errors import CallerGone, PasswordsBusy
 T = TypeVar("T")
 
 MAX_WAITING: Final = 256
-"""In all; half a minute of computing on one core, which is as long as most callers wait."""
+"""Highest number of waiting computations: half a minute of computing on one core, which is as long
+as most callers wait."""
 MAX_WAITING_PER_USER: Final = 16
-"""Of one user."""
+"""Highest number of waiting computations of one user."""
 NICE: Final = 10
-"""How far the threads stand back for others (Linux). They keep the interpreter lock for moments
-only, in which standing back further would hold up everybody."""
+"""Niceness of the threads (Linux). They keep the interpreter lock for moments only, in which a
+higher one would hold up everybody."""
 
 
 def default_concurrency(workers: int = 1) -> int:
@@ -40,11 +41,11 @@ def default_concurrency(workers: int = 1) -> int:
 
 
 class QueueFull(Exception):
-    """As many wait as may."""
+    """The queue is full."""
 
 
 class FairScheduler(Generic[T]):
-    """Who waits, as data: users take turns, and what one user has asked for keeps its order."""
+    """Round robin over users; the items of one user keep their order."""
 
     def __init__(self, in_all: int = MAX_WAITING, of_one: int = MAX_WAITING_PER_USER) -> None:
         """
@@ -55,16 +56,16 @@ class FairScheduler(Generic[T]):
         self.in_all = in_all
         self.of_one = of_one
         self._lines: OrderedDict[str, deque[T]] = OrderedDict()
-        """By user, whose turn is next first; nobody has an empty one."""
+        """Waiting items by user, the next user's first; no queue is empty."""
         self._count = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiting items."""
         return self._count
 
     @property
     def users(self) -> int:
-        """How many users wait."""
+        """Number of users that wait."""
         return len(self._lines)
 
     def check(self, user: str) -> None:
@@ -86,7 +87,8 @@ class FairScheduler(Generic[T]):
         self._count += 1
 
     def next(self) -> T | None:
-        """Whose turn it is; None if nobody waits. The user's turn comes again after the others'."""
+        """Remove and return the next item; None if nothing waits. Its user's turn comes again after
+        the others'."""
         if not self._lines:
             return None
         user, line = self._lines.popitem(last=False)
@@ -110,13 +112,13 @@ class FairScheduler(Generic[T]):
 
 
 class Computation(Generic[T]):
-    """One that has been asked for."""
+    """Computation in the queue, or in a thread."""
 
     def __init__(self, user: str, work: Callable[[], T], queue: Argon2Queue) -> None:
         self.user = user
         self.work = work
         self.future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        """Its result; cancelled if nobody waits for its turn any more."""
+        """Future result; cancelled if nobody waits for its turn any more."""
         self.watcher: asyncio.Task[None] | None = None
         """Whether whoever asked is still there."""
         self._queue = queue
@@ -134,13 +136,12 @@ class Computation(Generic[T]):
             raise
 
     def abandon(self) -> None:
-        """Nobody wants it any more: if its turn has not come it never will. What is being computed
-        cannot be stopped."""
+        """Give up the computation if its turn has not come. A running one cannot be stopped."""
         if self._queue.drop(self):
             self.future.cancel()
 
     def on_caller_gone(self) -> None:
-        """Whoever asked has hung up; otherwise as ``leave``."""
+        """Fail the computation because its caller has hung up; otherwise as ``abandon``."""
         if self._queue.drop(self):
             self.future.set_exception(CallerGone())
             self.future.exception()  # maybe nobody asks
@@ -166,7 +167,7 @@ class Argon2Queue:
         self.listener: Callable[[float], None] | None = None
         """Hears how many seconds each has waited, when its turn comes."""
         self.running = 0
-        """That go on now."""
+        """Number of computations that are running."""
         self._scheduler: FairScheduler[Computation[Any]] = (
             FairScheduler() if turns is None else turns
         )
@@ -178,11 +179,11 @@ class Argon2Queue:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """Number of computations that wait."""
         return len(self._scheduler)
 
     def check(self, user: str) -> None:
-        """See whether there is room, before anything is begun that leads here.
+        """Check that there is room, before anything is begun that leads here.
 
         Raises:
             PasswordsBusy: there is none now.
@@ -226,14 +227,14 @@ class Argon2Queue:
         return True
 
     def close(self) -> None:
-        """Whoever waits is cancelled; what goes on is left alone."""
+        """Cancel all waiting computations; running ones are left alone."""
         while (asked := self._scheduler.next()) is not None:
             self._end_waiting(asked)
             asked.future.cancel()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _end_waiting(self, asked: Computation[Any]) -> float:
-        """Its waiting is; how long that was."""
+        """End the waiting of a computation, and return how long it was."""
         if asked.watcher is not None:
             asked.watcher.cancel()
         return self._clock() - self._since.pop(asked)
@@ -265,7 +266,7 @@ async def _drop_when_gone(gone: Awaitable[None], asked: Computation[Any]) -> Non
 
 
 def _lower_priority() -> None:
-    """Let other threads go first where a thread has a priority of its own."""
+    """Lower the thread's priority where threads have one of their own."""
     if sys.platform == "linux":
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

@@ -1,4 +1,5 @@
-"""One line a request, on standard output, without secrets; formats: ``mpcsim.service.web.logs``.
+"""Log of requests on standard output, a line each, without secrets; formats:
+``mpcsim.service.web.logs``.
 
 A line holds what the node itself decided: method, path without query, status, latency, user id,
 its own error text. Of an unhandled exception it shows types and source lines alone.
@@ -28,7 +29,7 @@ INTERNAL_ERROR: Final = "Internal server error"
 
 
 def request_record(request: Request) -> RequestRecord:
-    """What is to be logged about a request."""
+    """Return the record of a request."""
     record: RequestRecord = request.scope[RECORD]
     return record
 

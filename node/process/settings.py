@@ -26,7 +26,7 @@ from mpcsim.service.web.logs import folder_setting, format_setting
 __all__ = ["LEVELS", "Settings", "SettingsError"]
 
 POLICIES: Final = ("both", "signer")
-"""Of vaults."""
+"""Vault policies."""
 LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -64,7 +64,7 @@ def _level(text: str) -> str:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a deployment can choose. Only the gateway's address has no default."""
+    """Settings of a deployment. Only the gateway's address has no default."""
 
     waas_api_url: str | None = setting(
         None,
@@ -145,7 +145,7 @@ class Settings:
         "their size, and a signature costs a few percent more CPU.",
     )
     limits: ConnectionLimits = field(default_factory=ConnectionLimits)
-    """Of the connections, with variables of their own."""
+    """Connection limits, with variables of their own."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -164,5 +164,5 @@ class Settings:
 
     @classmethod
     def variables(cls) -> str:
-        """What can be set, for a help text."""
+        """Return a description of all variables, for a help text."""
         return describe(cls, ConnectionLimits)

@@ -46,11 +46,11 @@ Messages = tuple[bytes, ...]
 Post = Callable[[Messages], Awaitable[Sequence[bytes]]]
 """Sends the client's messages; returns those for the client."""
 OnCheat = Callable[[int], Awaitable[bool]]
-"""Has the key suspended with which a peer was caught in a way that must not be tried again; says
-whether the gateway has taken note."""
+"""Callback that has a key suspended, after a peer was caught in a way that must not be tried again;
+it returns whether the gateway has taken note."""
 
 FAREWELL_S: Final = 3.0
-"""How long telling the others may take."""
+"""Seconds that notifying the others may take."""
 
 _ADVICE: Final = {
     Consequence.RETRY: "try again",
@@ -90,7 +90,7 @@ class AbortHandling:
     suspend: OnCheat | None = None
     """Called before anyone hears of it."""
     counts: Counter[Reason] = field(default_factory=Counter)
-    """Where it is counted, by reason."""
+    """Counter of aborts by reason."""
     rng: Rng = field(default_factory=SystemRng)
     """Seals the notices that tell the others."""
 
@@ -190,7 +190,7 @@ class ClientParty(Generic[R]):
             if isinstance(outcome, Done) and not (messages and last_word):
                 return outcome.result
             if not messages:
-                raise SessionStuck(self._party.waiting())
+                raise SessionStuck(self._party.waiting_state())
             rounds += 1
             with self._timing.span(f"round{rounds}"):
                 mail = await self._send(post, messages)
@@ -214,7 +214,7 @@ class ClientParty(Generic[R]):
             return await asyncio.shield(self._working)
 
     def _receive_all(self, mail: Iterable[bytes]) -> list[Output[R]]:
-        """Let the party have its mail, without what is not an envelope, or not genuine."""
+        """Give the party its messages, without those that are no envelopes or not authentic."""
         outputs: list[Output[R]] = []
         for data in mail:
             with suppress(InvalidEncoding):

@@ -35,22 +35,22 @@ from node.signing.vaults import Vaults, compute_while_sending
 
 @dataclass(frozen=True)
 class SessionRequest:
-    """What an MPC node is asked to do in a session, beside opening its part of the vault."""
+    """Request to an MPC node for a session, beside opening its part of the vault."""
 
     sealed: SealedShare
-    """With a secret store that ``fits``."""
+    """Sealed share whose secret store ``matches_store``."""
     signer: PartyId
     message: bytes = field(default=b"", repr=False)
     """To be signed."""
     path: Path = ()
-    """Of the child key to sign with."""
+    """Path of the child key to sign with."""
     count: int = 0
     """Presignatures to be made, where there is no message."""
 
     @property
     def protocol(self) -> int:
         """Number of the protocol that does it."""
-        made = presign.PRESIGN if self.count else signing.of_curve(self.sealed.curve)
+        made = presign.PRESIGN if self.count else signing.protocol_of_curve(self.sealed.curve)
         return made.number
 
 
@@ -144,7 +144,7 @@ def vault_request(
     count: int = 0,
     using: bytes = b"",
 ) -> Vault:
-    """What is to be opened, with proofs for the MPC nodes that do not sign.
+    """Return the vault part of a request, with proofs for the MPC nodes that do not sign.
 
     Args:
         count, using: ``presignatures`` and ``using`` of ``VaultUse.opening``.
@@ -166,7 +166,7 @@ class StartedSession:
 
     opened: OpenedShare
     share_key: bytes = field(repr=False)
-    """What the share is sealed with."""
+    """Key that the share is sealed with."""
     boots: Mapping[PartyId, bytes]
     """The MPC nodes'."""
     reply: SignReply
@@ -199,7 +199,9 @@ class SessionStarter:
         self._rng = rng
 
     async def begin(self, caller: Caller, asked: SessionRequest, timing: Timing) -> StartedSession:
-        """Have the vault opened and the first message answered. Nothing stays open if this fails.
+        """Send the first request: the vault is opened and the first message answered.
+
+        Nothing stays open if this fails.
 
         Raises:
             NotFound: not a present key of this user.

@@ -87,12 +87,12 @@ class PresignaturePool:
         return None
 
     def to_texts(self) -> list[str]:
-        """What is left."""
+        """Return the presignatures that are left, as their caller keeps them."""
         return [each.to_text() for each in self._left]
 
 
 def _start_ids(boots: Mapping[PartyId, bytes]) -> dict[PartyId, bytes]:
-    """What of boots is the same until an MPC node is started anew."""
+    """Return the part of each boot that is the same until an MPC node is started anew."""
     return {party: boot[:START_BYTES] for party, boot in boots.items()}
 
 
@@ -154,7 +154,7 @@ class Presigner:
         return made
 
     async def _batch(self, caller: Caller, asked: SessionRequest, timing: Timing) -> list[str]:
-        """Those of one session."""
+        """Make the presignatures of one session."""
         begun = await self._early.begin(caller, asked, timing)
         made: tuple[Presignature, ...] = await begun.result()
         allowance = begun.reply.vault.allowance if begun.reply.vault else None

@@ -26,12 +26,12 @@ from node.signing.client_party import AbortHandling, ClientParty, Messages, OnCh
 
 R = TypeVar("R")
 Nodes = Mapping[PartyId, Hello]
-"""Who the MPC nodes are."""
+"""Hello of each MPC node."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who calls: a verified access token."""
+    """Caller of the node: a verified access token."""
 
     token: str = field(repr=False)
     claims: Claims

@@ -33,14 +33,14 @@ MESSAGE_HASH_BYTES: Final = 32
 
 @dataclass
 class SigningTask:
-    """What is to be signed, and with which share."""
+    """Message to sign, and the share to sign with."""
 
     sealed: SealedShare
     message: bytes = field(repr=False)
     path: Path = ()
-    """Of the child key to sign with."""
+    """Path of the child key to sign with."""
     opened: OpenedShare | None = None
-    """Once its vault has been opened."""
+    """Opened share, once its vault has been opened."""
 
 
 class Signer:
@@ -114,7 +114,7 @@ class Signer:
         deck: PresignaturePool,
         timing: Timing,
     ) -> str | None:
-        """With the first presignature that is of use; None: there is none."""
+        """Sign with the first usable presignature; None: there is none."""
         while drawn := deck.take(signer, await self._presigner.boots()):
             made = self._presigner.sign(caller, what.sealed, what.message, what.path, drawn, timing)
             with suppress(PresignatureUnavailable):
@@ -127,7 +127,7 @@ class Signer:
     async def _sign_interactively(
         self, caller: Caller, signer: PartyId | None, what: SigningTask, timing: Timing
     ) -> str:
-        """By the full protocol."""
+        """Sign by the full protocol."""
         if signer is not None:
             return await self._attempt(caller, signer, what, timing)
         try:
@@ -142,7 +142,7 @@ class Signer:
     async def _attempt(
         self, caller: Caller, signer: PartyId, what: SigningTask, timing: Timing
     ) -> str:
-        """One attempt, with one MPC node."""
+        """Attempt to sign with one MPC node."""
         if what.opened is None and self._first_with_vault and what.sealed.matches_store:
             begun = await self._early.begin(
                 caller, SessionRequest(what.sealed, signer, what.message, what.path), timing
@@ -166,7 +166,7 @@ class Signer:
         *,
         path: Path = (),
     ) -> str:
-        """With a share at hand."""
+        """Sign with a share that has been opened."""
         share = opened.share
         if path:
             child_key(share.record, path)
@@ -175,7 +175,8 @@ class Signer:
         self._suspensions.check(epoch)
 
         async def attempt(nodes: Nodes) -> bytes:
-            """With a session and nonces of its own, as ``early.Beginning`` has them."""
+            """Sign with a session and nonces of its own, as in
+            ``combined_opening.SessionOpening``."""
             session = self._sessions.fresh_key()
             session_id = session.session_id
             try:

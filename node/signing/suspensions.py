@@ -23,7 +23,7 @@ from node.process.logs import logger
 from node.process.workers import Workers
 
 REPORT_S: Final = 3.0
-"""How long a caller waits for the gateway to know."""
+"""Seconds that a caller waits for the gateway to know."""
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 30.0
 """Between two attempts: doubled after each, up to this."""
@@ -34,7 +34,7 @@ too, but reported once."""
 
 @dataclass
 class Report:
-    """Has a key suspended with which an MPC node is caught cheating in one session."""
+    """Report that suspends a key, for an MPC node caught cheating in one session."""
 
     suspensions: Suspensions
     user_id: str
@@ -57,7 +57,7 @@ class Report:
 
 
 class Suspensions:
-    """What the gateway is yet to hear of."""
+    """Suspensions that the gateway has not taken note of yet."""
 
     def __init__(self, gateway: GatewayClient, workers: Workers) -> None:
         self._gateway = gateway
@@ -67,7 +67,7 @@ class Suspensions:
         self._closing = asyncio.Event()
 
     def check(self, key_id: bytes) -> None:
-        """See that a key may be used, as far as this node knows.
+        """Check that a key is not suspended, as far as this node knows.
 
         Raises:
             ApiError: it is suspended.
@@ -76,7 +76,7 @@ class Suspensions:
             raise cannot_begin(key_suspended())
 
     async def report(self, body: Suspend, opened: OpenedShare) -> bool:
-        """Have a key suspended. This goes on, whether or not the caller still waits.
+        """Report a suspension. This goes on, whether or not the caller still waits.
 
         Args:
             opened: the share that must not be used any more.
@@ -93,7 +93,7 @@ class Suspensions:
         return task.done() and not task.cancelled() and task.result()
 
     def close(self) -> None:
-        """Whatever waits for its next attempt makes its last one now."""
+        """Make every waiting report try a last time now."""
         self._closing.set()
 
     async def _report_until_noted(self, body: Suspend, opened: OpenedShare, once: bool) -> bool:

@@ -1,4 +1,4 @@
-"""Has the vaults of key shares opened, by the MPC nodes that they are sealed to."""
+"""Opening of the vaults of key shares, by the MPC nodes that they are sealed to."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Vaults:
     async def open_share(
         self, caller: Caller, sealed: SealedShare, signer: PartyId, timing: Timing
     ) -> OpenedShare:
-        """Have a vault opened, and take the share out of it."""
+        """Return the share in a vault, which the MPC nodes open."""
         store = sealed.secret_store
         by = (signer,) if store.whole else MPC_NODES
         key, record = await self.open_by(by, caller, sealed.key_id, store, timing, guess=False)
@@ -92,7 +92,7 @@ class Vaults:
         *,
         guess: bool = True,
     ) -> tuple[VaultKey, KeyRecord]:
-        """Have a secret store opened: by both MPC nodes, or by one that is there.
+        """Return the key of a secret store, opened by both MPC nodes, or by one that is there.
 
         Args:
             guess: to try a password on it.
@@ -154,7 +154,7 @@ class Vaults:
         opened: VaultOpened | None,
         parties: Sequence[PartyId],
     ) -> tuple[VaultKey, KeyRecord]:
-        """What these MPC nodes have opened, as ``open`` returns it."""
+        """Combine the parts that these MPC nodes have opened, into what ``open`` returns."""
         damaged = UntrustedNode("The MPC nodes' parts of the vault key are damaged")
         if opened is None:
             raise damaged

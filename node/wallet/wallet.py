@@ -1,4 +1,4 @@
-"""What the endpoints do: make, recover and use a key of which the caller carries one share.
+"""Operations of the endpoints: make, recover and use a key of which the caller carries one share.
 
 Nothing is kept from one call to the next but public data. Key shares, passwords and vault keys
 live as long as their call; what is held in bytearrays is overwritten, and what Python keeps in
@@ -138,7 +138,7 @@ class Wallet:
 
     @property
     def argon2(self) -> Argon2Queue:
-        """Who computes passwords, and who waits for it."""
+        """Queue of Argon2id computations."""
         return self._workers.argon2
 
     @property
@@ -147,7 +147,7 @@ class Wallet:
         return self._sessions.aborts
 
     async def close(self) -> None:
-        """Let what was begun come to an end. The gateway's client stays open."""
+        """Finish what was begun. The gateway's client stays open."""
         self._suspensions.close()
         await self._workers.close()
 
@@ -214,7 +214,7 @@ class Wallet:
         timing: Timing,
         idempotency_key: str | None = None,
     ) -> KeyShareRecord:
-        """Have both MPC nodes deal new shares of the user's key; the old ones become useless.
+        """Recover a key: both MPC nodes deal new shares of it, and the old ones become useless.
 
         Args:
             idempotency_key: names the call; a repeated one is a new recovery.
@@ -325,7 +325,7 @@ class Wallet:
     async def _activate(
         self, caller: Caller, key: SessionKey, made: PublicKeyRecord, nodes: Nodes
     ) -> None:
-        """Have the MPC nodes put a key in force, and see that both have signed its record.
+        """Activate a key at the MPC nodes, and check that both have signed its record.
 
         If there is no answer the key may be in force all the same, or still come into force.
 

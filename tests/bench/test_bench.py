@@ -3,7 +3,6 @@
 import json
 from contextlib import closing
 
-import nbformat
 import pytest
 
 from mpcsim.bench import capacity, notebooks, realtime, report, rest, service, simulator, starting
@@ -172,6 +171,8 @@ def test_a_filled_gateway(tmp_path):
 
 
 def test_notebooks_are_timed(tmp_path):
+    import nbformat  # loads a grammar of addresses: a second
+
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("print(6 * 7)")])
     nbformat.write(notebook, tmp_path / "01_small.ipynb")
     before = (tmp_path / "01_small.ipynb").read_bytes()

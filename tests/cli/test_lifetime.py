@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.cli.token import fresh
+from mpcsim.cli.token import fresh_token
 from mpcsim.service.operations import supervisor as system
 from mpcsim.service.operations.supervisor import HOST, Program, free_port, process_group
 from mpcsim.service.process.http_limits import listen
@@ -60,7 +60,7 @@ class ServiceProcesses:
         return f"http://{HOST}:{self.ports[port]}"
 
     def token(self, user: str = "alice") -> str:
-        return fresh(user, self.address("GATEWAY_PORT"), self.data)
+        return fresh_token(user, self.address("GATEWAY_PORT"), self.data)
 
     def up(self) -> bool:
         assert self.process.poll() is None, self.said()

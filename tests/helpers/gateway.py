@@ -201,7 +201,7 @@ class Client:
             with suppress(Failed):
                 await self.exchange(session_id, sends(outputs))
         if isinstance(party.outcome, Aborted) or not sends(outputs):
-            raise Stuck(party.outcome or party.waiting())
+            raise Stuck(party.outcome or party.waiting_state())
 
     # ------------------------------------------------------------------ keys
 

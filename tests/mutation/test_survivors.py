@@ -184,7 +184,7 @@ def test_a_message_outside_the_roles(kind, sender, receiver, payload):
     s = session("reshare-ed25519-handover")
     run = LocalRun(s.parties())
     run.start()
-    while min(run.parties[i].waiting().round for i in (sender, receiver)) < 4:
+    while min(run.parties[i].waiting_state().round for i in (sender, receiver)) < 4:
         run.deliver()
     ears = run.parties[receiver].listener = Ears()
     data = message_from(run.parties[sender], kind, receiver, payload)

@@ -109,8 +109,8 @@ def test_whichever_step_of_a_multiplication_fails_so_the_set_up_is_discarded(mon
     assert failed
     for i in failed:
         assert found[i].culprits == {3 - i}
-        assert not shares[i].usable(3 - i)
-        assert shares[i].usable(3)
+        assert not shares[i].can_multiply(3 - i)
+        assert shares[i].can_multiply(3)
 
 
 def test_the_driver_hears_of_an_abort_before_anyone_else():
@@ -137,7 +137,7 @@ def test_a_stored_session_of_a_discarded_pair_does_not_come_back():
     party.start()
     snapshot = party.snapshot()
     resumed, _ = Party.resume(ECDSA, snapshot, share=shares[1])
-    assert resumed.waiting() == party.waiting()
+    assert resumed.waiting_state() == party.waiting_state()
     late, outputs = Party.resume(ECDSA, snapshot, share=shares[1].without_multiplication(2))
     peer = sign_party(shares[2], "stored")
     local = LocalRun([late, peer])
@@ -181,7 +181,7 @@ def test_what_was_discarded_is_not_forgotten_with_the_shares():
 
     discard()
     gc.collect()
-    assert not KeyShare.from_bytes(stored).usable(2)
+    assert not KeyShare.from_bytes(stored).can_multiply(2)
 
 
 def test_no_way_to_resume_a_signer_leaves_out_what_was_discarded():
@@ -297,8 +297,8 @@ def test_a_report_of_an_abort_does_not_end_a_prepared_party():
     two = local.parties[2]
     notice = local.parties[3]._pack(255, 2, b"\0\0\0\x09MALFORMED", sealed=True)
     assert two.receive(3, notice) == []
-    assert two.waiting().gave_up == {3: "an unknown reason"}
-    assert "party 3 reports" in str(two.waiting())
+    assert two.waiting_state().gave_up == {3: "an unknown reason"}
+    assert "party 3 reports" in str(two.waiting_state())
     size = len(two.snapshot())
     for _ in range(20):  # replayed by the network: nothing grows
         assert two.receive(3, notice) == []

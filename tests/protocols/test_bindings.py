@@ -129,7 +129,7 @@ def of_fields(tag: Tag, value: Any, method: str, *without: str, **others: Any) -
 
 def received(before, kind, sender, payload):
     party = Stub(_received=before, inbox=Inbox(payloads={kind: {sender: payload}}))
-    Party._absorb(party, Stub(needs=(kind,)))
+    Party._digest_inputs(party, Stub(needs=(kind,)))
     return party._received
 
 

@@ -546,7 +546,7 @@ def test_evidence_of_a_conflict_holds_both_messages():
 def test_ot_state_is_discarded_after_an_extension_attack():
     aborted, _ = play(SCENARIOS[Reason.OT_EXTENSION_CHECK])
     share = keys("secp256k1")[ACCUSER]
-    kept = share.after(aborted)
+    kept = share.after_abort(aborted)
     assert kept.peers[CHEATER].multiplication is None
     assert kept.peers[3].multiplication == share.peers[3].multiplication
     with pytest.raises(UsageError, match="discarded"):
@@ -561,7 +561,7 @@ def test_ot_state_is_discarded_after_an_extension_attack():
 )
 def test_other_aborts_keep_the_share(reason):
     share = keys("secp256k1")[1]
-    assert share.after(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
+    assert share.after_abort(Aborted(reason, InRound(3, "respond"), frozenset({2}))) == share
 
 
 def test_everyone_hears_of_an_abort():

@@ -80,7 +80,7 @@ class StandIn(Party[Any, Any]):
         self.there.add(int.from_bytes(data[:4], "big"))
         return self._go()
 
-    def waiting(self) -> Waiting | None:
+    def waiting_state(self) -> Waiting | None:
         return None
 
     def _go(self) -> list[Output[Any]]:

@@ -1,4 +1,4 @@
-"""``mpcsim backup`` copies one service's store while it runs; ``mpcsim restore`` puts it back."""
+"""``mpcsim backup`` copies one service's store while it runs; ``mpcsim restore`` restores it."""
 
 from __future__ import annotations
 

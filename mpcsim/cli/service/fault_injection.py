@@ -1,4 +1,4 @@
-"""``mpcsim control SWITCH ...``: throw a switch of a service that runs with ``--control``."""
+"""``mpcsim control SWITCH ...``: apply a fault to a service that runs with ``--control``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _add(parser: argparse.ArgumentParser, argument: Argument) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Throw it, and print what it answers as JSON."""
+    """Apply the fault, and print the answer as JSON."""
     from mpcsim.service.fault_injection import over_http
 
     switch = COMMANDS[options.switch]

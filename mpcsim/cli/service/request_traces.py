@@ -1,4 +1,4 @@
-"""``mpcsim logs``: what became of one call at all servers, or which calls there were."""
+"""``mpcsim logs``: one call at all servers, from their log files; or the last calls."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from mpcsim.service.web import escape_unprintable
 
 LAST: Final = 20
 LINES_OF_A_CALL: Final = 50
-"""Of node and gateway, and of what is asked in between to see whether they are there: at most."""
+"""Limit of log lines of a call at node and gateway, health checks in between included."""
 LOOK_S: Final = 0.5
 ASKED: Final = ("/mpc/v1/", "/wallet/v1/")
-"""What nodes ask the gateway for, on behalf of calls."""
+"""Paths that nodes request of the gateway on behalf of calls."""
 
 
 def add(subparsers: Any) -> None:
@@ -64,7 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell the story, or list calls."""
+    """Print the trace of a call, or list calls."""
     folders: list[Path] = options.folder or [Path(log_folder() or log_folder_of(options.data))]
     if options.request_id is None:
         if options.perfetto:
@@ -111,7 +111,7 @@ def _write(made: Sequence[Request]) -> None:
 
 
 def _warn(found: LogScan) -> None:
-    """Of what has been left out."""
+    """Warn of lines that are no log lines, which are left out."""
     for path, lines in found.unreadable.items():
         said = f"{path}: left out what is no log line ({lines})"
         sys.stderr.write(escape_unprintable(said) + "\n")

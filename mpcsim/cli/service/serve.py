@@ -56,7 +56,7 @@ DEMO_USER: Final = "alice"
 SHOWN: Final = ("node", REGISTRY, *(ROLES[party] for party in MPC_NODES))
 """Processes with metrics, in the order of their ports."""
 CHECK_S: Final = 0.3
-"""How often the processes are looked at."""
+"""Interval of looking at the processes."""
 
 
 def add(subparsers: Any) -> None:
@@ -130,22 +130,23 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Starter:
-    """How the service's processes are started."""
+    """Functions that start the service's processes, with or without fault injection."""
 
     processes: ProcessGroup
     start: Callable[..., None]
-    """As ``ProcessGroup.start``."""
+    """Function that starts programs, as ``ProcessGroup.start``."""
     program: Callable[[Program], Program] = lambda program: program
-    """What is run for a program."""
+    """Function that returns the program to run for a program."""
     lock: AbstractContextManager[object] = field(default_factory=nullcontext)
-    """Of whoever starts or stops processes."""
+    """Lock to hold while processes are started or stopped."""
     announce: Callable[[], str] = lambda: ""
-    """Opens the switches, once all runs: their address, if there are any."""
+    """Function that serves the faults once all runs, and returns their address, if there are
+    any."""
 
 
 @contextmanager
 def _starter(processes: ProcessGroup, options: argparse.Namespace) -> Iterator[_Starter]:
-    """Without ``--control``, nothing of it is loaded."""
+    """Yield the starter; fault injection is loaded with ``--control`` only."""
     if options.control is None:
         yield _Starter(processes, processes.start)
         return
@@ -227,7 +228,7 @@ def _start(
 
 
 def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
-    """Where each process can be looked at, by its name; nowhere unless it is asked for.
+    """Return the metrics port of each process, by name; none unless they are asked for.
 
     Raises:
         UsageError: the variable is not a port number, or there are too few from there on.
@@ -241,8 +242,8 @@ def _metrics_ports(options: argparse.Namespace) -> dict[str, int]:
 
 
 def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
-    """What tells the REST node who the MPC nodes are, from themselves: it need not believe the
-    gateway. Whoever has set it knows better."""
+    """Return the environment variables that pin the MPC nodes' identities for the REST node, read
+    from the nodes themselves; variables that are set already stay."""
     if os.environ.get(pinned_identities.VARIABLE):
         return {}
     identities = {}
@@ -254,7 +255,7 @@ def _pinned(mpc_nodes: Sequence[Program]) -> dict[str, str]:
 
 
 def _first_call(at: Program, node: Program, data: Path) -> list[str]:
-    """It asks for a new user's key whenever it is run: who has a key gets no other."""
+    """Return a command that generates a new user's key whenever it is run."""
     token = _token_command(f'"{DEMO_USER}-$(date +%s)"', at, data)
     return [
         "a first key, for a new user:",
@@ -269,7 +270,7 @@ def _first_call(at: Program, node: Program, data: Path) -> list[str]:
 
 
 def _token_command(user: str, at: Program, data: Path) -> str:
-    """For any shell in this folder, in which no variable says where things are.
+    """Return the command for a token, for any shell in this folder without environment variables.
 
     Args:
         user: as the shell is to read it.
@@ -285,7 +286,7 @@ def _data_option(data: Path) -> list[str]:
 
 
 def _command(*words: str) -> str:
-    """One of ``mpcsim``, for any shell in this folder."""
+    """Return a command of ``mpcsim``, for any shell in this folder."""
     command = Path(sys.executable).with_name("mpcsim")
     here = Path.cwd()
     shown = command.relative_to(here) if command.is_relative_to(here) else command

@@ -30,7 +30,7 @@ COLUMNS: Final = ("vault", "round1", "round2", "round3", "compute", "argon2", "a
 
 @dataclass(frozen=True)
 class Row:
-    """One call, timed."""
+    """Row of the table: a timed call."""
 
     curve: str
     what: str
@@ -113,7 +113,7 @@ def life(http: httpx.Client, curve: str, signer: str) -> list[Row]:
 
 
 def timings(header: str) -> dict[str, float]:
-    """A Server-Timing header as milliseconds by name."""
+    """Parse a Server-Timing header: milliseconds by name."""
     found = (part.strip().partition(";dur=") for part in header.split(","))
     return {name: float(ms) for name, _, ms in found if ms}
 

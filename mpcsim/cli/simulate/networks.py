@@ -1,4 +1,4 @@
-"""``mpcsim network``: networks from measurements, and what is in a network file."""
+"""``mpcsim network``: make networks from measurements, and show network files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mpcsim.sim import Table
 from mpcsim.sim.network.measured import DISTRIBUTIONS, Fit, Series, fit, network_assembly, reading
 
 IN_FULL: Final = 4
-"""So many pairs of sites are shown one by one; more, as a table."""
+"""Limit of pairs of sites that are shown one by one; more are shown as a table."""
 PICTURES: Final = (".png", ".svg", ".pdf")
 
 EPILOG: Final = """\
@@ -107,7 +107,7 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_fit(options: argparse.Namespace) -> int:
-    """Read, fit, say, and write what is asked for."""
+    """Read measurements, fit them, print the fits, and write the outputs."""
     _check_outputs(options)
     found = reading.read(options.file, options.format, unit=options.unit, column=options.column)
     series = _sites(found.series, options.site)
@@ -142,7 +142,7 @@ def run_fit(options: argparse.Namespace) -> int:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuse what would only be found out at the end."""
+    """Check the outputs before anything is fitted."""
     if options.output is not None and not options.output.endswith(SUFFIX):
         raise UsageError(f"--output: {options.output} does not end in {SUFFIX}")
     if options.figure is not None and Path(options.figure).suffix not in PICTURES:
@@ -157,7 +157,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
-    """The pair that is meant, or all of them.
+    """Return the pair that the names choose, or all.
 
     Raises:
         UsageError: the names are alike; the file has several pairs, and not this one.

@@ -1,4 +1,4 @@
-"""``mpcsim trace``: what a recorded run says, in other forms, and whether it runs so again."""
+"""``mpcsim trace``: show a recorded run in other forms, and check that it runs so again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is asked for; without more, the summary and the critical path."""
+    """Print the chosen forms; by default the summary and the critical path."""
     trace = load(options.file)
     status = 0
     if options.json:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def load(path: str) -> Trace:
-    """The trace in a file.
+    """Return the trace in a file.
 
     Raises:
         UsageError: it cannot be read, or is none: says where.

@@ -37,7 +37,7 @@ class PartiesSession(LiveSession):
         for party in self._parties:
             if not isinstance(party, Party):
                 raise UsageError(f"{party!r} is no party: the explorer itself makes it cheat")
-            if party.outcome is not None or party.waiting() is not None:
+            if party.outcome is not None or party.waiting_state() is not None:
                 raise UsageError(f"{party!r} has started already")
         if not self._parties:
             raise UsageError("a session needs at least one party")

@@ -372,7 +372,7 @@ class Gateway:
             allowance = halves[0].allowance if halves else None
             found = await self._vault_opened(caller, key_id, curve, opened, allowance)
         except BaseException:
-            if self.sessions.is_open(session):  # the client will not go on
+            if self.sessions.is_open(session):  # the client will not continue
                 await self.sessions.cancel([session])
             raise
         return wire.SignReply(tag, mail, first.answers, found)

@@ -86,7 +86,7 @@ class NodeIntroduction:
 
     @property
     def _is_stale(self) -> bool:
-        """Whether the nodes should be introduced anew."""
+        """Whether the nodes must be introduced again."""
         if self._refusals or not self._introduced:
             return True
         return any(

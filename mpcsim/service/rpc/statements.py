@@ -105,7 +105,7 @@ class KeyRecord(Body):
         """The epoch, in hex."""
         return self.epoch.hex()
 
-    def extended(self) -> ExtendedKey:
+    def extended_key(self) -> ExtendedKey:
         """The key as the root of its children (BIP 32).
 
         Raises:

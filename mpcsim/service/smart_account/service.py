@@ -60,7 +60,7 @@ SALT: Final = 0
 """An owner has one account: the factory's salt is always this."""
 
 BUNDLE_OVERHEAD_GAS: Final = 150_000
-"""Of ``handleOps`` around one operation, its calldata apart."""
+"""Gas of ``handleOps`` around one operation, its calldata apart."""
 
 
 class SmartAccountService:
@@ -106,7 +106,7 @@ class SmartAccountService:
         self._budget = Budget(budget, now)
         self._risk = Budget(budget, now, "bundler")
         self._lock = threading.Lock()
-        """Of what is known: held for a look at it, never while the chain is asked."""
+        """Lock of the known operations: held for a look at them, never while the chain is asked."""
         self._answers: Mapping[Endpoint, Callable[[Mapping[str, object], str], Reply]] = {
             Endpoint.ADDRESS: self._address,
             Endpoint.INFO: self._info,
@@ -333,7 +333,7 @@ class SmartAccountService:
         return self.chain.receipt(logs[-1].transaction_hash) if logs else None
 
     def _bundle(self, operation: UserOperation) -> bytes:
-        """Put the operation into a bundle of its own, if the EntryPoint would take it.
+        """Send the operation in a bundle of its own, if the EntryPoint would take it.
 
         Raises:
             Refused: it would not, or the call would revert.

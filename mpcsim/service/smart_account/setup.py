@@ -25,7 +25,7 @@ BUNDLER_BALANCE: Final = 10**24
 EMBEDDED_DEPOSIT: Final = 1_000 * 10**18
 
 Balances = Mapping[ChecksumAddress, int]
-"""In wei."""
+"""Balances in wei."""
 
 
 def over_embedded_chain(

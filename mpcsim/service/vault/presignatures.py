@@ -44,20 +44,20 @@ TAG_BYTES: Final = crypto_aead_xchacha20poly1305_ietf_ABYTES
 
 @wire
 class PresignatureHeader(Message):
-    """What is in the clear of a sealed presignature. Nobody can put it on another one."""
+    """Header of a sealed presignature, in the clear. Nobody can put it on another one."""
 
     id: Annotated[bytes, BYTES32]
-    """Of the presignature."""
+    """Id of the presignature."""
     key_id: Annotated[bytes, BYTES32]
     """The epoch that it was made in."""
     signer: Annotated[int, U16]
     """The MPC node that has the other part."""
     boots: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(BOOT_BYTES))]
-    """Of both MPC nodes, when it was made: it is good for no others."""
+    """Boots of both MPC nodes when it was made: it is good for no others."""
     allowance: Annotated[bytes, Fixed(ALLOWANCE_BYTES)]
     """Under which the other MPC node keeps it, until it is used."""
     index: Annotated[int, U8]
-    """Which of those under this allowance."""
+    """Index among the presignatures under this allowance."""
 
 
 @wire
@@ -74,7 +74,7 @@ class SealedPresignature:
     header: PresignatureHeader
     nonce: bytes
     ciphertext: bytes
-    """With its tag."""
+    """Ciphertext with its tag."""
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""

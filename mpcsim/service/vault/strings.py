@@ -37,13 +37,13 @@ from mpcsim.ids import MPC_NODES, PartyId
 VERSION: Final = 2
 """First byte of a ``secret_store``, before base64."""
 WHOLE_VERSION: Final = 3
-"""Of a ``secret_store`` that either MPC node opens alone."""
+"""Version of a ``secret_store`` that either MPC node opens alone."""
 SHARE_VERSION: Final = 1
 """First byte of an ``encrypted_share``, before base64."""
 
 SALT_BYTES: Final = crypto_pwhash_SALTBYTES
 KEY_BYTES: Final = 32
-"""Of pw_key, pepper, the share's key, the confirmation and an authentication key, each."""
+"""Size of pw_key, pepper, the share's key, the confirmation and an authentication key, each."""
 HALF_BYTES: Final = 2 * KEY_BYTES
 MAX_SHARE_BYTES: Final = 1 << 16
 
@@ -64,7 +64,7 @@ class VaultError(MpcError):
 
 
 class MalformedVault(VaultError):
-    """Not the encoding of anything: refused before any key is touched."""
+    """Invalid encoding of a vault: refused before any key is touched."""
 
 
 class WrongKey(VaultError):
@@ -138,7 +138,7 @@ class SecretStore(Message):
     halves: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(SEALED_BYTES))]
     """The sealed half of each MPC node."""
     auth_keys: Annotated[Mapping[PartyId, bytes], PerParty(BYTES32)]
-    """What requests to each MPC node are authenticated with (``KeyShare.auth_key``). Secret."""
+    """Keys that authenticate requests to each MPC node (``KeyShare.auth_key``). Secret."""
     identities: Annotated[Mapping[PartyId, bytes], PerParty(Fixed(crypto_sign_PUBLICKEYBYTES))]
     """The MPC nodes with which the key was made: public keys of theirs."""
     whole: Annotated[bool, _Whole()] = False
@@ -188,7 +188,7 @@ class EncryptedShare:
 
     nonce: bytes
     ciphertext: bytes
-    """With its tag."""
+    """Ciphertext with its tag."""
 
     def to_text(self) -> str:
         """URL-safe base64 without padding."""

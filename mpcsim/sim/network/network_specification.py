@@ -1,4 +1,4 @@
-"""Ways to say a network in a file: its tables, or what a function of ``Network`` makes one of.
+"""Networks in scenario files: the tables of a network file, or the arguments of a constructor.
 
     [preset]
     region = "seoul"
@@ -7,8 +7,8 @@
     [connection]
     cold = true
 
-``[preset]``, ``[star]``, ``[mesh]`` and ``[hub]`` take what the functions of ``Network`` of these
-names take; the tables of a network file (``mpcsim.sim.network.files``) stand for themselves.
+``[preset]``, ``[star]``, ``[mesh]`` and ``[hub]`` have the parameters of the class methods of
+``Network`` with these names; otherwise the file has the tables of ``mpcsim.sim.network.files``.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ SHORT_FORMS: Final[Mapping[str, Callable[..., Network]]] = {
     "hub": Network.hub,
 }
 KEYS: Final = (*SHORT_FORMS, *networks.KEYS)
-"""The entries that may say a network."""
+"""Entries that may describe a network."""
 _LATENCY: Final[tables.Special] = {
     Latency | float: lambda value, at: latencies.decode(value, at, {}),
 }
 
 
 def parse_network(table: Mapping[str, Any]) -> Network:
-    """The network in a table, however it is spelt.
+    """Parse the network in a table, in whichever form it is written.
 
     Raises:
-        UsageError: two of them, or an entry that is unknown, missing or out of range: says which.
+        UsageError: two forms at once, or an entry that is unknown, missing or out of range: says
+            which.
     """
     short = [name for name in table if name in SHORT_FORMS]
     if not short:

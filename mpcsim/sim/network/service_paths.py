@@ -1,4 +1,4 @@
-"""The links of a running service: from the caller's node to the gateway and to the MPC nodes."""
+"""Paths of a running service on a network: between caller's node, gateway and MPC nodes."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from mpcsim.sim.network.topology import Direction, Network, Site
 
 
 class ServicePath(NamedTuple):
-    """One direction of a link."""
+    """Direction of a link between two of the service's processes."""
 
     direction: Direction
     service_ms: float
-    """At its end, before a message goes on."""
+    """Service time at its end, before a message goes on."""
 
 
 @dataclass(frozen=True)
 class DeliveredMessage:
-    """A message that has come over a link; milliseconds since the network was first asked."""
+    """Message that has arrived over a link; times are since the network's first use."""
 
     exchange: int
-    """Of which request it is, or the answer to which; they are numbered as they begin."""
+    """Number of its exchange of request and answer, in the order of their beginnings."""
     source: Endpoint
     target: Endpoint
     size: int
-    """Bytes, without what the connection adds."""
+    """Size in bytes, without the connection's overhead."""
     given_ms: float
     arrived_ms: float
 
 
 def service_paths(network: Network) -> dict[tuple[Endpoint, Endpoint], ServicePath]:
-    """Each holder's link to the site in the middle, by its routes; none if it sits there.
+    """Return each share holder's paths to and from the gateway; none if it is at the same site.
 
     Raises:
         UsageError: a share holder has no site in the network, or a site has a setting that has no
@@ -56,7 +56,7 @@ def service_paths(network: Network) -> dict[tuple[Endpoint, Endpoint], ServicePa
 
 
 def _check_sites(network: Network) -> None:
-    """Refuse what would have no effect: the service computes on the machine it runs on."""
+    """Refuse settings without effect: the service computes on the machine it runs on."""
     for site in network.sites.values():
         usual = Site(site.name)
         for setting in ("cpu_factor", "cores"):

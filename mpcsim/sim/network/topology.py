@@ -1,9 +1,8 @@
-"""Sites, links and where the parties sit.
+"""Topology of a network: sites, links, and the placement of parties.
 
-A message travels hop by hop along the shortest path; a site in the middle (the gateway) terminates
-connections and forwards whole messages, or what it has of them (``Connection.forwarding``). All
-times are milliseconds.
-"""
+A message travels hop by hop along the path with the fewest links; a site in the middle (the
+gateway) terminates connections and forwards whole messages, or bytes as they arrive
+(``Connection.forwarding``). All times are milliseconds."""
 
 from __future__ import annotations
 
@@ -35,15 +34,15 @@ T = TypeVar("T", "Site", "Link", Connection)
 
 @dataclass(frozen=True)
 class Site:
-    """A machine."""
+    """Machine at which parties run, or which forwards messages."""
 
     name: str
     cpu_factor: float = 1.0
-    """Compute takes this many times as long as declared or measured; 2 is half as fast."""
+    """Factor of compute times, declared or measured; 2 is half as fast."""
     cores: int = 1
-    """So many parties compute at the same time; others wait for a core."""
+    """Number of parties that compute at the same time; others wait for a core."""
     service_ms: float = 0.0
-    """Time to forward one message, or a part of one."""
+    """Service time of forwarding one message, or a part of one."""
 
     def __post_init__(self) -> None:
         if not 0 < self.cpu_factor < math.inf:
@@ -62,21 +61,21 @@ class Site:
 
 @dataclass(frozen=True)
 class Link:
-    """A connection between two sites; what holds from ``a`` to ``b`` holds back unless said."""
+    """Link between two sites; settings from ``a`` to ``b`` hold for the way back unless given."""
 
     a: str
     b: str
     """The names of the two sites."""
     latency: Latency
-    """One way, a to b; a number means that it is constant."""
+    """One-way latency from a to b; a number is a constant latency."""
     mbit_per_s: float = 1000.0
-    """All connections over the link share it, one packet behind the other."""
+    """Rate, shared by all connections over the link, one packet after the other (FIFO)."""
     loss: Loss = 0.0
-    """Probability that a packet is lost, each independently; or how they get lost in bursts."""
+    """Probability that a packet is lost, independently; or a model of burst losses."""
     queue_bytes: float = math.inf
-    """Room in front of the link: a packet that finds more than that ahead of it is dropped."""
+    """Queue size: a packet that finds more bytes than that ahead of it is dropped (tail drop)."""
     back_latency: Latency | None = None
-    """From b to a, as the three below; None: the same as from a to b."""
+    """Latency from b to a, as the three settings below; None: the same as from a to b."""
     back_mbit_per_s: float | None = None
     back_loss: Loss | None = None
     back_queue_bytes: float | None = None
@@ -111,13 +110,13 @@ class Link:
 
     @property
     def mean_text(self) -> str:
-        """How long it takes on average: one way, or there/back if that takes another time."""
+        """Mean one-way latency as a text, or there/back if they differ."""
         there, back = (self.direction(end).forward.mean_ms for end in (self.a, self.b))
         ways = [f"{ms:.2g}" if ms < 1 else f"{ms:.0f}" for ms in (there, back)]
         return "/".join(dict.fromkeys(ways)) + " ms"
 
     def direction(self, source: str) -> Direction:
-        """The link as seen by messages that leave ``source``."""
+        """Return the link's direction for messages that leave ``source``."""
         back = self.back_latency or self.latency
         back_rate = self.mbit_per_s if self.back_mbit_per_s is None else self.back_mbit_per_s
         back_loss = self.loss if self.back_loss is None else self.back_loss
@@ -138,7 +137,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Direction:
-    """One way along a link."""
+    """One direction of a link."""
 
     source: str
     target: str
@@ -151,11 +150,11 @@ class Direction:
 
     @property
     def is_lossy(self) -> bool:
-        """Whether chance may lose anything on it, either way: acknowledgements, too."""
+        """Whether random losses occur in this direction, or on the way of its acknowledgements."""
         return mean_loss(self.loss) > 0 or mean_loss(self.back_loss) > 0
 
     def row(self) -> tuple[str, str, str, str, str]:
-        """For tables: which, one-way latency, Mbit/s, loss, bytes that its queue has room for."""
+        """Return a row for tables: direction, one-way latency, Mbit/s, loss, queue size."""
         room = f"{self.queue_bytes:,.0f} B" if self.queue_bytes < math.inf else "no end"
         return (
             str(self),
@@ -171,18 +170,18 @@ class Direction:
 
 @dataclass(frozen=True)
 class Network:
-    """A topology with the parties placed on it."""
+    """Network: sites and links, with the parties placed at sites."""
 
     sites: Mapping[str, Site]
-    """By name."""
+    """Sites by name."""
     links: tuple[Link, ...]
-    """At most one between two sites; messages take the way with the fewest."""
+    """Links, at most one between two sites; messages take the path with the fewest."""
     placement: Mapping[PartyId, str]
-    """Party to site. Several may be at one, and a site may have none (a gateway)."""
+    """Site of each party. Several may share a site, and a site may have none (a gateway)."""
     connection: Connection = field(default_factory=Connection)
-    """What all connections have in common: TCP, TLS, HTTP, and whether they are kept open."""
+    """Settings of all connections: TCP, TLS, HTTP, and whether they are kept open."""
     name: str = ""
-    """What tables and figures call it."""
+    """Name in tables and figures."""
 
     def __post_init__(self) -> None:
         party_ids(self.placement)
@@ -208,7 +207,7 @@ class Network:
                 self.route(i, j)
 
     def route(self, sender: int, receiver: int) -> tuple[Direction, ...]:
-        """The hops from one party to another, fewest first; none within a site.
+        """Return the hops from one party to another, on a path with the fewest; none within a site.
 
         Raises:
             UsageError: a party has no site, or no path leads there.
@@ -234,7 +233,7 @@ class Network:
 
     @cached_property
     def _leaving(self) -> Mapping[str, tuple[Direction, ...]]:
-        """The ways out of each site, in the order of the links."""
+        """Outgoing directions of each site, in the order of the links."""
         leaving: dict[str, list[Direction]] = {name: [] for name in self.sites}
         for link in self.links:
             for end in (link.a, link.b):
@@ -256,7 +255,7 @@ class Network:
         connection: Connection | None = None,
         name: str = "star",
     ) -> Network:
-        """Caller's node, operator and institution around the gateway.
+        """Return a star: caller's node, operator and institution around the gateway.
 
         Args:
             client: one-way latency between the caller's node and the gateway, in milliseconds or
@@ -294,7 +293,7 @@ class Network:
         connection: Connection | None = None,
         name: str = "mesh",
     ) -> Network:
-        """Every party at a site of its own, all joined directly.
+        """Return a full mesh: every party at its own site, all linked directly.
 
         Args:
             parties: how many (they are called 1, 2, ...), or their numbers.
@@ -319,12 +318,12 @@ class Network:
         connection: Connection | None = None,
         name: str = "hub",
     ) -> Network:
-        """Every party at a site of its own, all joined to a gateway in the middle.
+        """Return a hub: every party at its own site, all linked to a gateway in the middle.
 
         Args:
             parties: how many (they are called 1, 2, ...), or their numbers.
             latency: one way, between a party and the gateway, in milliseconds or as a distribution.
-            service_ms: what the gateway takes to forward a message.
+            service_ms: the gateway's service time of a message.
 
         Raises:
             UsageError: bad or duplicate party ids, bad latency, rate, loss or service time.
@@ -343,7 +342,7 @@ class Network:
         connection: Connection | None,
         name: str,
     ) -> Network:
-        """A site for each party, other sites, and links between them."""
+        """Return a network of a site for each party, other sites, and links."""
         sites = {site.name: site for site in (*map(Site, placement.values()), *others)}
         return cls(sites, tuple(links), placement, connection or Connection(), name)
 
@@ -360,7 +359,7 @@ class Network:
         connection: Connection | None = None,
         **others: Never,
     ) -> Network:
-        """A network from public figures: where the caller is, and where the others are.
+        """Return a network from public measurements, by the regions of its sites.
 
         Args:
             region: region of the caller's node; gateway and operator are there, too, and the
@@ -406,7 +405,7 @@ class Network:
 
     @classmethod
     def load(cls, path: str | Path) -> Network:
-        """The network in a TOML file (``mpcsim.sim.network.files`` says what it looks like).
+        """Read a network from a TOML file (format: ``mpcsim.sim.network.files``).
 
         Raises:
             UsageError: not TOML, or an entry that is unknown, missing or out of range: says which.
@@ -428,7 +427,7 @@ class Network:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Network:
-        """The network in a table, as a network file has it.
+        """Return the network in a table of a network file.
 
         Raises:
             UsageError: an entry that is unknown, missing or out of range: says which.
@@ -436,7 +435,7 @@ class Network:
         return cls(*networks.decode_network(table, Site, Link))
 
     def table(self) -> dict[str, Any]:
-        """What ``of`` makes this network of.
+        """Return the table of this network, as ``of`` takes it.
 
         Raises:
             UsageError: a latency is of a class that files do not know.
@@ -449,8 +448,7 @@ class Network:
     # ------------------------------------------------------------------ changes
 
     def with_connection(self, **changes: object) -> Network:
-        """The same network with other connection settings, e.g. ``cold=True`` or
-        ``forwarding="stream"``.
+        """Return the network with other connection settings, e.g. ``cold=True``.
 
         Raises:
             UsageError: no such setting, or a bad value.
@@ -458,7 +456,7 @@ class Network:
         return replace(self, connection=_with_changes("connection", self.connection, changes))
 
     def with_link(self, a: str, b: str, **changes: object) -> Network:
-        """The same network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
+        """Return the network with one link changed, e.g. ``latency=50.0`` or ``loss=0.01``.
 
         Raises:
             UsageError: there is no such link or setting, or a bad value.
@@ -474,7 +472,7 @@ class Network:
         return replace(self, links=links)
 
     def with_site(self, name: str, **changes: object) -> Network:
-        """The same network with one site changed, e.g. ``cpu_factor=2.0``.
+        """Return the network with one site changed, e.g. ``cpu_factor=2.0``.
 
         Raises:
             UsageError: there is no such site or setting, or a bad value.
@@ -529,7 +527,7 @@ class Network:
 
 
 def _sites(parties: int | Iterable[int]) -> dict[PartyId, str]:
-    """A site for each of so many parties, or of these.
+    """Return a site for each party, given their number or identifiers.
 
     Raises:
         UsageError: bad number, or bad or duplicate party ids.

@@ -1,4 +1,4 @@
-"""How a run ends, by either clock: each party's state, and the one verdict over all."""
+"""Completion of a run: each party's ending, and the verdict over all."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mpcsim.protocols.local_run import Participant
 from mpcsim.sim.traces.records import Ending, Verdict
 
 Validate = Callable[[Mapping[PartyId, Any]], bool]
-"""Whether the results of the parties that finished are right, judged from outside."""
+"""Predicate on the finished parties' results: whether they are correct."""
 
 
 def inner_party(participant: Participant[Any]) -> Party[Any, Any]:
-    """The party inside an adversary, or the party itself.
+    """Return the party inside an adversary, or the party itself.
 
     Raises:
         UsageError: it is neither.
@@ -32,16 +32,16 @@ def conclude_run(
     now_ms: float,
     validate: Validate,
 ) -> tuple[Verdict, tuple[Ending, ...], dict[PartyId, Any]]:
-    """Verdict, endings and outcomes of a run that is over (or looked at half-way).
+    """Return verdict, endings and outcomes of a run that is over, or inspected while it runs.
 
     Args:
-        parties: each party, and when it ended, None if it has not.
-        now_ms: when the run was stopped.
+        parties: each party with the time of its end, None if it has not ended.
+        now_ms: time when the run was stopped.
     """
     outcomes: dict[PartyId, Any] = {}
     endings = []
     for i, (party, ended_ms) in parties.items():
-        state = party.outcome or party.waiting()
+        state = party.outcome or party.waiting_state()
         outcomes[i] = state
         status = {Done: "done", Aborted: "aborted"}.get(type(state), "waiting")
         at = now_ms if ended_ms is None else ended_ms

@@ -1,4 +1,4 @@
-"""What the messages of a session say, as plain data. Holds what only their receivers may see."""
+"""Contents of a session's messages as plain data: SECRETS that only their receivers may see."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mpcsim.sim.traces.records import MessageRecord
 
 
 def message_contents(recording: Recording, messages: Iterable[MessageRecord]) -> dict[int, Any]:
-    """The contents of messages, by number; those that nobody was seen to send are left out.
+    """Return the contents of messages, by number; messages that were not recorded are left out.
 
     Each has ``sealed`` and ``fields``, by name: numbers, texts, and bytes, scalars and points in
     hexadecimal, as they are encoded (vectors of scalars as 32 bytes each, little-endian). One that
@@ -46,7 +46,7 @@ def _content(opened: DecryptedMessage, data: bytes) -> dict[str, Any]:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value of a message as JSON has it."""
+    """Return a message's value in JSON's types."""
     match value:
         case Message():
             return {name: to_json_value(getattr(value, name)) for name, _ in value.CODECS}

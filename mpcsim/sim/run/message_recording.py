@@ -24,41 +24,40 @@ from mpcsim.sim.run.completion import inner_party
 __all__ = ["Flow", "RecordedParty", "DecryptedMessage", "Recording"]
 
 Flow = tuple[PartyId, PartyId, str]
-"""Sender, receiver and kind of message."""
+"""Flow of messages: sender, receiver and kind."""
 
 
 @dataclass(frozen=True)
 class DecryptedMessage:
-    """A message as it was sent."""
+    """Message as it was sent, decrypted."""
 
     sealed: bool
     payload: bytes | None
-    """None if it does not open with the sender's own keys."""
+    """Decrypted payload; None if the sender's own keys do not decrypt it."""
     kind: type[Message]
     context: WireContext
-    """To decode it with."""
+    """Context for decoding the payload."""
     broadcast: bool
 
 
 @dataclass
 class Recording:
-    """What a session showed to somebody who may look at everything. Holds SECRETS."""
+    """Recording of a session's messages and kept values. Holds SECRETS."""
 
     sent: dict[Flow, list[tuple[Send, tuple[bytes, ...]]]] = field(default_factory=dict, repr=False)
-    """Every envelope, and the secrets its sender shared with the receiver at that time."""
+    """Envelopes by flow, each with the pair secrets of sender and receiver at that time."""
     kept: dict[tuple[PartyId, int], Any] = field(default_factory=dict, repr=False)
-    """What a party kept after a round."""
+    """Values that a party kept after a round."""
     parties: dict[PartyId, Party[Any, Any]] = field(default_factory=dict, repr=False)
     steps: dict[tuple[PartyId, int], list[str]] = field(default_factory=dict)
-    """The numbered steps a party took in a round."""
+    """Numbered steps of the protocol that a party took in a round."""
     ignored: dict[Flow, list[MessageIgnored]] = field(default_factory=dict)
     before_work: Callable[[PartyId, str], None] | None = None
-    """Called before a party works, with sender and kind of the message it gets; empty at its
-    start."""
+    """Callback before a party works, with sender and kind of its message; empty at the start."""
     _opened: dict[Flow, DecryptedMessage] = field(default_factory=dict, repr=False)
 
     def on_event(self, event: PartyEvent) -> None:
-        """The listener of all parties."""
+        """Record an event of a party: the listener of all parties."""
         if isinstance(event, StepStarted):
             self.steps.setdefault((PartyId(event.party), event.round), []).append(event.step)
         elif isinstance(event, MessageIgnored):
@@ -66,13 +65,13 @@ class Recording:
             self.ignored.setdefault(flow, []).append(event)
 
     def first_message(self, flow: Flow) -> DecryptedMessage | None:
-        """The first message of a flow, taken out of its envelope; None if there was none."""
+        """Return the first message of a flow, decrypted; None if there was none."""
         if flow in self.sent and flow not in self._opened:
             self._opened[flow] = self.decrypt(flow, 0)
         return self._opened.get(flow)
 
     def decrypt(self, flow: Flow, nth: int) -> DecryptedMessage:
-        """A message of a flow, the first is 0, taken out of its envelope."""
+        """Return a message of a flow, numbered from 0, decrypted."""
         send, secrets = self.sent[flow][nth]
         sender = self.parties[flow[0]]
         envelope = Envelope.decode(send.data)
@@ -88,25 +87,25 @@ class Recording:
         return DecryptedMessage(envelope.sealed, payload, kind, sender.wire, broadcast)
 
     def payloads_to(self, receiver: PartyId) -> list[bytes]:
-        """Everything that was sent to a party, opened."""
+        """Return the payloads of all messages sent to a party."""
         flows = [flow for flow in self.sent if flow[1] == receiver]
         found = [self.first_message(flow) for flow in flows]
         return [o.payload for o in found if o is not None and o.payload is not None]
 
 
 class RecordedParty:
-    """A party, or an adversary, with an onlooker; a run takes it in the place of either."""
+    """Participant that wraps a party or an adversary and records its messages."""
 
     def __init__(self, inner: Participant[Any], recording: Recording) -> None:
         self.inner = inner
-        """The party, or adversary, that it stands for."""
+        """Wrapped party or adversary."""
         self._recording = recording
         self._secrets: dict[PartyId, tuple[bytes, ...]] = {}
         recording.parties[inner.me] = self.party
 
     @property
     def party(self) -> Party[Any, Any]:
-        """The party itself."""
+        """Party inside the adversary, or the wrapped party."""
         return inner_party(self.inner)
 
     @property
@@ -117,22 +116,22 @@ class RecordedParty:
     def outcome(self) -> Done[Any] | Aborted | None:
         return self.inner.outcome
 
-    def waiting(self) -> Waiting | None:
-        return self.inner.waiting()
+    def waiting_state(self) -> Waiting | None:
+        return self.inner.waiting_state()
 
     def start(self) -> list[Output[Any]]:
-        """Start the party."""
+        """Start the wrapped party, and record its messages."""
         return self._record_step("", self.inner.start)
 
     def receive(self, sender: int, data: bytes) -> list[Output[Any]]:
-        """Hand the party a message."""
+        """Pass a message to the wrapped party, and record its answers."""
         what = f"{sender} {self.party.kind_of(data)}"
         return self._record_step(what, lambda: self.inner.receive(sender, data))
 
     def replace_party(
         self, party: Party[Any, Any], outputs: list[Output[Any]]
     ) -> list[Output[Any]]:
-        """Go on with the party as it was resumed after a crash."""
+        """Replace the wrapped party by its copy resumed after a crash."""
         self._recording.parties[self.me] = party
         if isinstance(self.inner, Party):
             self.inner = party
@@ -153,7 +152,7 @@ class RecordedParty:
                 secrets = self._secrets.get(output.to, ())
                 recording.sent.setdefault(flow, []).append((output, secrets))
         party = self.party
-        waiting = party.waiting()
+        waiting = party.waiting_state()
         done = waiting.round - 1 if waiting else len(party.definition.rounds)
         if not isinstance(party.outcome, Aborted):
             recording.kept.setdefault((self.me, done), party.keep)

@@ -1,7 +1,8 @@
-"""Traffic by a clock that runs by itself: what arrives is told when it is due.
+"""Simulated traffic in the time of an asyncio event loop: arrivals are reported when they are due.
 
-The traffic is simulated ahead to its next arrival, and somebody is woken then. If a message is sent
-before, the look ahead was too far: it is taken back and begins again with the new message.
+Optimistic simulation: traffic is simulated ahead to its next arrival, and a timer is set for it. A
+message that is sent before then invalidates the lookahead: the saved state is restored, and the
+simulation starts again from there with the new message.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from mpcsim.sim.network.traffic import Arrival, Traffic, TrafficState
 from mpcsim.sim.network.transport import Draws, Transfer
 
 SAME_INSTANT_MS: Final = 1e-6
-"""Times closer than this are the same."""
+"""Difference below which times are equal."""
 
 
 @cache
 def load_compiled_code() -> None:
-    """Load all compiled code that traffic needs: some tenths of a second, which whoever keeps real
-    time must not lose when the first message is sent."""
+    """Load all compiled code that traffic needs.
+
+    It takes some tenths of a second, which a run in real time must not lose at its first message.
+    """
     network = Network.star()
     [first, *_] = network.links
     traffic = Traffic(network)
@@ -38,7 +41,7 @@ def load_compiled_code() -> None:
 
 
 class RealtimeTraffic:
-    """Traffic in the time of the running event loop."""
+    """Traffic in the time of the running event loop, with callbacks for arrivals."""
 
     def __init__(
         self,
@@ -51,8 +54,8 @@ class RealtimeTraffic:
         """
         Args:
             now_ms: the clock.
-            on_arrival: is called for every arrival, not before it is due.
-            spin_ms: the last part of a wait that is spent polling the clock.
+            on_arrival: called for every arrival, not before it is due.
+            spin_ms: last part of a wait, spent polling the clock.
         """
         load_compiled_code()
         self.traffic = traffic
@@ -61,9 +64,9 @@ class RealtimeTraffic:
         self._spin_ms = spin_ms
         self._simulated_ms = 0.0
         self._before: TrafficState | None = None
-        """What the traffic was like then; None if nobody looked further."""
+        """State at ``_simulated_ms``, before the lookahead; None if there is none."""
         self._spare = traffic.save()
-        """Room for that."""
+        """Buffer for saved states."""
         self._next: Arrival | None = None
         self._handle: asyncio.Handle | None = None
         self._closed_sessions: list[int] = []
@@ -81,7 +84,7 @@ class RealtimeTraffic:
         available: int | None = None,
         stream: bool = False,
     ) -> int:
-        """As ``Traffic.send``."""
+        """Send a message, as ``Traffic.send`` does."""
         self._catch_up(now_ms)
         number = self.traffic.send(
             direction,
@@ -98,27 +101,27 @@ class RealtimeTraffic:
         return number
 
     def extend(self, number: int, now_ms: float, size: int) -> None:
-        """As ``Traffic.extend``."""
+        """Make more bytes of a message available, as ``Traffic.extend`` does."""
         self._catch_up(now_ms)
         self.traffic.extend(number, self._simulated_ms, size)
         self._look_ahead()
 
     def release(self, pair: int, now_ms: float) -> None:
-        """As ``Traffic.release``."""
+        """Release an exchange's connection, as ``Traffic.release`` does."""
         self._catch_up(now_ms)
         self.traffic.release(pair, self._simulated_ms)
         self._look_ahead()
 
     def close_session(self, session: int) -> None:
-        """As ``Traffic.close_session``, when the traffic is touched next."""
+        """Close a session's connections, as ``Traffic.close_session`` does, before the next use."""
         self._closed_sessions.append(session)
 
     def take_transfer(self, number: int) -> Transfer:
-        """As ``Traffic.take_transfer``; only for what was just told of."""
+        """Return the transfer of a message whose arrival was just reported."""
         return self.traffic.take_transfer(number)
 
     def close(self) -> None:
-        """Tell nobody any more; the traffic is as it was when something was last told or sent."""
+        """Report no more arrivals; the traffic has its state of the last arrival or sending."""
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
@@ -129,7 +132,7 @@ class RealtimeTraffic:
     # ------------------------------------------------------------------ time
 
     def _catch_up(self, now_ms: float) -> None:
-        """Let the traffic be as it is now; whoever is told of something may send, too."""
+        """Advance the traffic to the present, reporting arrivals; their callbacks may send."""
         while True:
             if self._before is not None:
                 self.traffic.restore(self._before)
@@ -144,7 +147,7 @@ class RealtimeTraffic:
             self.traffic.close_session(self._closed_sessions.pop())
 
     def _look_ahead(self) -> None:
-        """Find the next arrival, and be woken when it is due."""
+        """Simulate ahead to the next arrival, and set a timer for it."""
         self._before = self._spare = self.traffic.save(self._spare)
         self._next = self.traffic.advance(self._simulated_ms, math.inf)
         self._set_timer()

@@ -1,4 +1,4 @@
-"""What a session is in virtual and in real time alike: its parties, their messages, its records.
+"""Session run: parties, messages in transit and records, common to virtual and real time.
 
 All times are milliseconds of the session's clock, from its start.
 """
@@ -30,11 +30,11 @@ from mpcsim.sim.trace import Trace
 from mpcsim.sim.traces.records import Hop, MessageRecord, WorkRecord
 
 Cause = tuple[str, int]
-"""``message`` or ``work``, and its number."""
+"""Cause of an event: ``message`` or ``work``, and its number."""
 
 
 class PlacedParty:
-    """A party at its site: at most one piece of work at a time."""
+    """Party at its site, which does one piece of work at a time."""
 
     def __init__(
         self, party: Participant[Any], site: Site, clock_ms: Callable[[], float] = cpu_ms
@@ -50,44 +50,44 @@ class PlacedParty:
         self.last_work: int | None = None
         self.ended_ms: float | None = None
         self.burst = -1
-        """Names the uninterrupted work it is doing, or did last."""
+        """Number of the uninterrupted work in progress, or of the last one."""
 
 
 @dataclass(eq=False)
 class FlowHop:
-    """One hop of a flow, and what the last message on it met."""
+    """Hop of a flow, with the draws of its last burst of messages."""
 
     direction: Direction
     service_ms: float
-    """At its far end, before a message goes on."""
+    """Service time at its far end, before a message goes on."""
     burst: int = -1
     draws: Draws | None = None
 
     def hop_record(self, transfer: Transfer) -> Hop:
-        """The record of a message that took it."""
+        """Return the record of a message's transfer over this hop."""
         return Hop(self.direction.source, self.direction.target, transfer, self.service_ms)
 
 
 @dataclass(slots=True)
 class MessageInTransit:
-    """A message under way."""
+    """Message in transit, with its position on the route."""
 
     number: int
     key: TransferKey
-    """With the hop that it is on."""
+    """Key of its transfer, with the present hop."""
     data: bytes
     route: tuple[FlowHop, ...]
     burst: int
     extra_ms: float
     copies_ms: tuple[float, ...]
     pair: int
-    """Of which two parties it is."""
+    """Number of its pair of parties."""
     hops: list[Hop] = field(default_factory=list)
-    """Those behind it."""
+    """Hops that it has completed."""
     transfer_numbers: list[int] = field(default_factory=list)
-    """What the traffic calls it, hop by hop."""
+    """Numbers of its transfers in ``Traffic``, hop by hop."""
     forwarded: list[int] = field(default_factory=list)
-    """Bytes of it that have gone on from the end of each of these hops; 0 unless in parts."""
+    """Bytes forwarded from the end of each of these hops; 0 unless it is forwarded in parts."""
 
 
 @dataclass(frozen=True)
@@ -95,20 +95,20 @@ class RunSettings:
     """Settings of a run, whatever its clock."""
 
     seed: int = 0
-    """Of latencies, losses and random faults."""
+    """Seed of latencies, losses and random faults."""
     faults: tuple[Fault, ...] = ()
     draws: DrawSource | None = None
-    """In place of seeded draws from the network's distributions."""
+    """Source of draws in place of seeded ones from the network's distributions."""
     validate: Validate = lambda results: True
-    """Judges the results; a run whose results it refuses is INVALID."""
+    """Predicate on the results; a run whose results it refuses is INVALID."""
     name: str = ""
-    """In the trace."""
+    """Name of the run in the trace."""
     contents: bool = False
-    """Keep what messages say in the trace: SECRETS."""
+    """Whether the trace keeps the contents of messages: SECRETS."""
 
 
 class RunOptions(TypedDict, total=False):
-    """The same as keywords."""
+    """Settings of a run as keyword arguments."""
 
     seed: int
     faults: Iterable[Fault]
@@ -119,7 +119,7 @@ class RunOptions(TypedDict, total=False):
 
 
 def run_settings(options: RunOptions) -> RunSettings:
-    """Settings of a run; what is left out is as by default."""
+    """Return the settings of a run, with defaults for omitted options."""
     return RunSettings(**{**options, "faults": tuple(options.get("faults", ()))})  # type: ignore[arg-type]
 
 
@@ -127,7 +127,7 @@ P = TypeVar("P", bound=PlacedParty)
 
 
 class SessionRun(Generic[P]):
-    """One session, by whatever clock."""
+    """Run of one session, by either clock."""
 
     clock: ClassVar[str]
 
@@ -140,7 +140,7 @@ class SessionRun(Generic[P]):
         *,
         compute: str,
     ) -> None:
-        """Place the parties.
+        """Place the parties on the network.
 
         Raises:
             UsageError: no party, or one that is there twice or has no site.
@@ -169,26 +169,26 @@ class SessionRun(Generic[P]):
         self._flows = {
             (i, j): (count(), self._route(i, j)) for i, j in permutations(self._parties, 2)
         }
-        """Numbers for the messages from one party to another, and the hops that they take."""
+        """Counter of messages and hops, for each pair of sender and receiver."""
         pairs = sorted({(min(flow), max(flow)) for flow in self._flows})
         self._pairs = {pair: number for number, pair in enumerate(pairs)}
         self._traffic = Traffic(network)
         self._on_links: dict[int, tuple[MessageInTransit, int]] = {}
-        """Messages on a hop, and on which, by what the traffic calls them."""
+        """Messages on a hop, and which hop, by the number of the transfer."""
         self._bursts = count()
         self._transits: dict[int, MessageInTransit] = {}
-        """Messages under way, by number."""
+        """Messages in transit, by number."""
         self._messages: list[MessageRecord] = []
         self._work: list[WorkRecord] = []
 
     @property
     def parties(self) -> dict[PartyId, Participant[Any]]:
-        """The parties as they stand now."""
+        """Parties in their present state."""
         found = {i: placed.party for i, placed in self._parties.items()}
         return {i: p.inner if isinstance(p, RecordedParty) else p for i, p in found.items()}
 
     def _send(self, placed: P, send: Send, when: float, by: int | None) -> None:
-        """Put a message on its way."""
+        """Send a message."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ work
@@ -196,7 +196,7 @@ class SessionRun(Generic[P]):
     def _record_work(
         self, placed: P, work: RoundWork | None, start: float, end: float, cause: Cause | None
     ) -> Cause:
-        """Record a round, or the handling of a message; what comes of it has it as its cause."""
+        """Record a round, or the handling of a message; return it as the cause of what follows."""
         number = placed.last_work = len(self._work)
         self._work.append(
             WorkRecord(
@@ -220,10 +220,10 @@ class SessionRun(Generic[P]):
         ends: Mapping[int, tuple[float, int]],
         ended_ms: float,
     ) -> None:
-        """What comes of a party's work.
+        """Send or record the outputs of a party's work.
 
         Args:
-            ends: when each round was over, and the number of its record.
+            ends: end of each round, and the number of its record.
         """
         for output in outputs:
             if isinstance(output, Send):
@@ -236,7 +236,7 @@ class SessionRun(Generic[P]):
     # ------------------------------------------------------------------ messages
 
     def _route(self, sender: PartyId, receiver: PartyId) -> tuple[FlowHop, ...]:
-        """The hops from one party to another."""
+        """Return the hops from one party to another."""
         route = self.network.route(sender, receiver)
         services = [self.network.sites[d.target].service_ms for d in route[:-1]]
         return tuple(map(FlowHop, route, [*services, 0.0]))
@@ -244,7 +244,8 @@ class SessionRun(Generic[P]):
     def _dispatch(
         self, placed: P, send: Send, when: float, by: int | None, burst: int
     ) -> MessageInTransit | None:
-        """Record a message; None if a fault drops it, or it is for nobody."""
+        """Record a message; return it in transit, None if a fault drops it or there is no
+        receiver."""
         sender = placed.party.me
         number = len(self._messages)
         fate = self._faults.decide(send.kind, sender, send.to) if send.to in self._parties else None
@@ -287,18 +288,18 @@ class SessionRun(Generic[P]):
         return self._transits[number]
 
     def _carrier(self) -> Traffic | RealtimeTraffic:
-        """What messages are put on."""
+        """Return the traffic that carries messages."""
         return self._traffic
 
     def _size(self, transit: MessageInTransit) -> int:
-        """Bytes of a message on the way."""
+        """Return the size of a message with the transport's overhead."""
         return len(transit.data) + self.network.connection.overhead_bytes
 
     def _send_on_hop(self, transit: MessageInTransit, now_ms: float, available: int) -> None:
-        """Put a message on its next hop.
+        """Send a message on its next hop.
 
         Args:
-            available: bytes of it that are there.
+            available: number of its bytes that are available.
         """
         at = len(transit.transfer_numbers)
         hop = transit.route[at]
@@ -323,7 +324,7 @@ class SessionRun(Generic[P]):
         self._on_links[number] = transit, at
 
     def _complete_hop(self, arrival: Arrival) -> tuple[MessageInTransit, int]:
-        """The message that is, or of which more is, at the end of a hop, and which hop."""
+        """Return the message of an arrival, and its hop; complete the hop if all of it is there."""
         transit, at = self._on_links[arrival.number]
         if arrival.whole:
             del self._on_links[arrival.number]
@@ -333,7 +334,7 @@ class SessionRun(Generic[P]):
         return transit, at
 
     def _record_loss(self, transit: MessageInTransit) -> None:
-        """Record a message as lost: TCP has given up the connection that it was on."""
+        """Record a message as lost: TCP has aborted its connection."""
         number = transit.number
         del self._transits[number]
         record = self._messages[number].with_arrival(None, tuple(transit.hops))
@@ -344,7 +345,7 @@ class SessionRun(Generic[P]):
     def _record_arrival(
         self, transit: MessageInTransit, received_ms: float | None
     ) -> MessageRecord:
-        """The record of a message at the end of its route."""
+        """Record a message's arrival at the end of its route, and return the record."""
         number = transit.number
         del self._transits[number]
         record = self._messages[number].with_arrival(received_ms, tuple(transit.hops))
@@ -354,7 +355,7 @@ class SessionRun(Generic[P]):
     # ------------------------------------------------------------------ the end
 
     def _hops_under_way(self, now_ms: float) -> dict[int, list[Hop]]:
-        """The hops that messages are on, by message: as they end if nothing else is sent."""
+        """Return the hops under way, by message, as they end if nothing else is sent."""
         found: dict[int, list[Hop]] = {}
         if not self._on_links:
             return found
@@ -368,7 +369,7 @@ class SessionRun(Generic[P]):
         return found
 
     def _trace(self, ended_ms: float) -> Trace:
-        """What has happened so far; a run that is not over counts as stalled."""
+        """Return the trace of the events so far; an unfinished run counts as stalled."""
         ahead = self._hops_under_way(ended_ms)
         for number, transit in self._transits.items():  # when the run was stopped
             hops = (*transit.hops, *ahead.get(number, ()))

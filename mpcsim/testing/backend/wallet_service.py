@@ -1,4 +1,4 @@
-"""A whole wallet service as processes that take switches.
+"""A whole wallet service as processes with fault injection.
 
 Gateway, both MPC nodes and the node run on free ports. ``mpcsim.testing.wallet_plugin`` has it as a
 fixture of pytest.
@@ -34,14 +34,14 @@ from mpcsim.service.web.logs import FOLDER_VARIABLE
 
 @dataclass(frozen=True)
 class Settings:
-    """How a service is to be."""
+    """Settings of a wallet service for tests."""
 
     node: Mapping[str, str] = field(default_factory=dict)
     """Environment variables of the node."""
     gateway: Sequence[str] = ()
-    """Options, as for ``mpcsim gateway``."""
+    """Options of the gateway, as for ``mpcsim gateway``."""
     metrics: bool = False
-    """Whether each process can be looked at (``mpcsim.service.metrics``)."""
+    """Whether each process serves metrics (``mpcsim.service.metrics``)."""
     quiet: bool = False
     """Whether processes write to their log files alone."""
 
@@ -51,21 +51,21 @@ class WalletService(Control):
     """A service that runs; its switches (``mpcsim.service.fault_injection.client``) are methods."""
 
     address: str
-    """Of the node."""
+    """Address of the node."""
     gateway: str
     """Address of the gateway, where users sign up and log in."""
     mpc_nodes: Mapping[str, str]
     """Addresses of the MPC nodes, by role, as ``mpcsim doctor`` wants them (``OPERATOR_URL``)."""
     api_key: str
     api_secret: str = field(repr=False)
-    """What a backend logs in with."""
+    """Secret that a backend logs in with."""
     data: Path
-    """Where the services have their folders, and their log files (``mpcsim logs``)."""
+    """Folder of the services' data and log files (``mpcsim logs``)."""
     metrics: Mapping[str, str]
-    """Addresses where processes can be looked at, by part, if they can."""
+    """Addresses of metrics by part, for parts that have them."""
 
     def token(self, user: str) -> str:
-        """A new access token for a user, who is signed up first if need be.
+        """Return a new access token for a user, who is signed up first if need be.
 
         Raises:
             UsageError: the gateway cannot be reached.
@@ -78,7 +78,7 @@ AS_USUAL: Final = Settings()
 
 @contextmanager
 def serving(data: Path | str, settings: Settings = AS_USUAL) -> Iterator[WalletService]:
-    """A service in the block.
+    """Run a service in the block.
 
     Args:
         data: the data folder.

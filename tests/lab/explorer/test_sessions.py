@@ -56,7 +56,7 @@ def test_multiplication_state_survives_what_is_tried_on_it(wallet, explorer):
     assert repr(explorer).endswith(", 1 edit>")
     assert view.aborts[0].reason == "OT_EXTENSION_CHECK"
     assert view.aborts[0].consequence == "ban and discard OT"
-    assert wallet.shares[1].usable(3)
+    assert wallet.shares[1].can_multiply(3)
     assert explorer.undo().view.good
     assert wallet.sign(signers=(1, 3)).ok
 

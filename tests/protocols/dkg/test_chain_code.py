@@ -33,7 +33,7 @@ def test_none_on_ed25519():
     record = keys("ed25519")[1].record
     assert record.chain_code is None
     with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
-        record.extended()
+        record.extended_key()
     with pytest.raises(InvalidEncoding, match="chain code and curve do not fit"):
         PublicKeyRecord.from_bytes(replace(record, chain_code=bytes(32)).to_bytes())
 

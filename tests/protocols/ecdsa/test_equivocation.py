@@ -28,7 +28,7 @@ def test_honest_signers_do_not_ban_each_other_over_a_third():
     for i in (1, 2):
         assert outcomes[i].reason in (Reason.ECHO_MISMATCH, Reason.PEER_ABORTED)
         assert not outcomes[i].culprits
-        assert shares[i].usable(3 - i)
+        assert shares[i].can_multiply(3 - i)
     assert Reason.ECHO_MISMATCH in {outcomes[1].reason, outcomes[2].reason}
 
 

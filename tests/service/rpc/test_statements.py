@@ -79,9 +79,9 @@ def test_children_are_those_of_the_key_in_the_record():
         PUBLIC,
         chain_code=public.chain_code,
     )
-    assert record.extended() == public.extended()
+    assert record.extended_key() == public.extended_key()
     with pytest.raises(UsageError, match="ed25519 keys have no chain code"):
-        replace(record, curve_name="ed25519", public_key=KEY_25519).extended()
+        replace(record, curve_name="ed25519", public_key=KEY_25519).extended_key()
 
 
 def test_a_record_with_both_votes_is_proof():

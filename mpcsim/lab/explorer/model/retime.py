@@ -115,7 +115,7 @@ class ReplayedParty:
     def me(self) -> PartyId:
         return self.party.me
 
-    def waiting(self) -> Waiting | None:
+    def waiting_state(self) -> Waiting | None:
         """Return what it waits for; None once it is done."""
         if self.outcome is not None:
             return None

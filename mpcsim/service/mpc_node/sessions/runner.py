@@ -70,7 +70,7 @@ class SessionRunner:
             outputs: list[Output[Any]] = []
             try:
                 mail = [authenticate(message, session.peers) for message in messages]
-                if party.outcome is None and party.waiting() is None:
+                if party.outcome is None and party.waiting_state() is None:
                     outputs += party.start()
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
@@ -146,7 +146,7 @@ def _is_over(session: Session) -> bool:
     if session.key_id is None or party.definition is reshare.RESHARE:
         return False
     last = party.definition.rounds[-1]
-    waiting = party.waiting()
+    waiting = party.waiting_state()
     if party.definition is presign.PRESIGN:
         return waiting is None
     return waiting is None or (waiting.round == last.number and not last.sends)

@@ -79,7 +79,7 @@ class ShareStore:
 
     @property
     def database(self) -> Database:
-        """Database behind the store, for whoever looks at the files, not at what is in them."""
+        """Underlying database, for backups, metrics and probes."""
         return self._database
 
     def deployment(self) -> Deployment | None:

@@ -58,6 +58,6 @@ def signed_for(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) ->
 
 def was_entered(cursor: sqlite3.Cursor, key_id: str) -> bool:
     """Return whether nothing about an epoch was forgotten: its session began after the store was
-    put back, or was over when the backup was taken."""
+    restored, or had ended when the backup was taken."""
     row = cursor.execute("SELECT 1 FROM entered WHERE key_id = ?", (key_id,)).fetchone()
     return row is not None

@@ -117,7 +117,7 @@ class Signing:
         Raises:
             Refused: the key was attacked, or it cannot sign that message.
         """
-        if share.mta is not None and not share.usable(CLIENT):
+        if share.mta is not None and not share.can_multiply(CLIENT):
             raise key_suspended("this key was attacked; recover it")
         signers, session_id = (CLIENT, self._context.me), body.session_id
         rng, listener = self._context.rng, self._context.listener
@@ -190,6 +190,6 @@ def _check_child(share: KeyShare, path: Path) -> None:
         Refused: it does not.
     """
     try:
-        share.record.at(path)
+        share.record.derive(path)
     except UsageError as error:
         raise no_such_child(error) from None

@@ -84,7 +84,7 @@ class Suspensions:
         stored = context.store.find(key_id)
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # a share damaged since cannot sign anyway
-                kept = self._shares.decoded(stored).after(aborted).to_bytes()
+                kept = self._shares.decoded(stored).after_abort(aborted).to_bytes()
         try:
             context.store.suspend(key_id, why, kept)
         finally:

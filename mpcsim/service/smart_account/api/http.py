@@ -24,7 +24,7 @@ from mpcsim.service.smart_account.errors import (
 )
 from mpcsim.service.smart_account.operation.fields import MAX_BYTES
 from mpcsim.service.smart_account.service import Reply
-from mpcsim.strict_json import MOST_VALUES, Unwanted
+from mpcsim.strict_json import MAX_VALUES, RefusedDocument
 
 
 class Caller(Protocol):
@@ -92,7 +92,7 @@ class UserQueues:
 
 
 def routes(answer: Answer, authorize: Authorize) -> list[Route]:
-    """One route for each endpoint of the flow.
+    """Return one route for each endpoint of the flow.
 
     The service computes in a worker thread, so that an operation in the EVM does not hold up the
     event loop. Errors are ``{"error": "..."}`` with the status of their kind.
@@ -143,8 +143,8 @@ async def _members(request: Request) -> dict[str, object]:
     except ClientDisconnect:
         raise BadRequest("the body is incomplete") from None
     try:
-        members = strict_json.parse(bytes(body), MOST_VALUES)
-    except Unwanted as error:
+        members = strict_json.parse(bytes(body), MAX_VALUES)
+    except RefusedDocument as error:
         raise BadRequest(f"the body {error}") from None
     except InvalidEncoding:
         raise BadRequest("the body is not JSON") from None

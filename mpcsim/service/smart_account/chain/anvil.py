@@ -41,8 +41,10 @@ KEPT_BLOCKS: Final = 512
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
 ALIVE_S: Final = 10.0
-"""For an answer that takes no computing: one who asks for much at a time is not to end the chain of
-all others."""
+"""Seconds for an answer that takes no computing.
+
+One caller who asks for much at a time must not end the chain of all others.
+"""
 STARTING_S: Final = 30.0
 ENDING_S: Final = 10.0
 

@@ -63,7 +63,7 @@ R = TypeVar("R")
 def _one_thread_at_a_time(
     method: Callable[Concatenate[EmbeddedChain, P], R],
 ) -> Callable[Concatenate[EmbeddedChain, P], R]:
-    """One thread at a time: py-evm's state is not made for more."""
+    """Serialise a method's calls: py-evm's state is not made for several threads."""
 
     @wraps(method)
     def alone(self: EmbeddedChain, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -123,7 +123,7 @@ class EmbeddedChain:
         self._stamp()
 
     def close(self) -> None:
-        """Nothing outlives the object."""
+        """Do nothing: the chain holds nothing beyond the object."""
 
     def _stamp(self) -> None:
         """Date the block in the making."""

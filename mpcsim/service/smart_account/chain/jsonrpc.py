@@ -30,14 +30,14 @@ from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 10.0
-"""For the whole answer to one call."""
+"""Seconds for the whole answer to one call."""
 
 MAX_REPLY_BYTES: Final = 8 << 20
-"""Of one answer: a block full of logs has about two."""
+"""Highest size of one answer: a block full of logs has about 2 MB."""
 IDENTITY: Final = {"Accept-Encoding": "identity"}
 
 LOG_BLOCKS: Final = 10_000
-"""How far back logs are looked for: nodes bound what one query may span."""
+"""Number of past blocks that are searched for logs: nodes bound the span of one query."""
 
 _REVERTED: Final = 3
 """The error code of a reverted message call (EIP-1474's successors agree on it)."""
@@ -81,7 +81,7 @@ class JsonRpcChain:
         self.request("eth_chainId")  # is anybody there?
 
     def request(self, method: str, *params: object) -> Any:
-        """One JSON-RPC call; its result."""
+        """Make one JSON-RPC call and return its result."""
         body = {"jsonrpc": "2.0", "id": next(self._ids), "method": method, "params": params}
         status = 200
         try:
@@ -131,7 +131,7 @@ class JsonRpcChain:
 
     @property
     def chain_id(self) -> int:
-        """Asked anew every time: a node may have been restarted as another chain."""
+        """Chain id, asked anew every time: a node may have been restarted as another chain."""
         return self._ask(_number, "eth_chainId")
 
     def close(self) -> None:
@@ -175,7 +175,8 @@ class JsonRpcChain:
         return self._ask(_bytes, "eth_sendRawTransaction", _hex(raw))
 
     def _outcome(self, raw: bytes) -> Outcome:
-        """What a typed transaction would do. A message call shows no events."""
+        """Return the outcome of a typed transaction by simulating it. A message call shows no
+        events."""
         fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
         message = {
             "from": Account.recover_transaction(raw),

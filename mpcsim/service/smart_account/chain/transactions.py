@@ -20,7 +20,7 @@ POLL_S: Final = (0.005, 0.25)
 PATIENCE_S: Final = 60.0
 
 TURN_S: Final = 30.0
-"""How long a transaction waits until those before it are handed in."""
+"""Seconds that a transaction waits until those before it are handed in."""
 
 TRANSFER_GAS: Final = 60_000
 """Enough for an account contract that takes note of it."""
@@ -90,7 +90,7 @@ class TransactionSender:
             return self.chain.send_raw(raw, check)
 
     def wait(self, transaction_hash: bytes) -> TransactionReceipt:
-        """Until a block holds the transaction.
+        """Wait until a block holds the transaction, and return its receipt.
 
         Raises:
             Refused: it is in a block, and reverted.

@@ -1,4 +1,4 @@
-"""What a wallet backend does with smart accounts, and tables and figures of it."""
+"""Client of the smart-account flow for wallet backends, with tables and figures."""
 
 from mpcsim.service.smart_account.client.anatomy import alter_field, refusal_reason
 from mpcsim.service.smart_account.client.client import (

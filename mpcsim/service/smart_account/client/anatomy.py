@@ -1,4 +1,4 @@
-"""What a digest is made of, word by word, and what becomes of an operation that was changed."""
+"""Words of a digest's encoding, and the EntryPoint's reaction to an operation that was changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD_BYTES: Final = 32
 
 
 class Kind(Enum):
-    """What a word holds."""
+    """Kind of a word's content."""
 
     ADDRESS = "address"
     NUMBER = "number"
@@ -31,11 +31,11 @@ class Word:
     """32 bytes of an encoding that is hashed."""
 
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     name: str
     kind: Kind
     made: str
-    """How, in words."""
+    """Origin of the value, in words."""
     data: bytes = field(repr=False)
 
 
@@ -87,7 +87,8 @@ def refusal_reason(
     operation: UserOperation,
     entry_point: ChecksumAddress | None = None,
 ) -> str | None:
-    """Why an EntryPoint reverts on a bundle of this operation; None if it takes it.
+    """Return the reason why an EntryPoint reverts on a bundle of this operation; None if it takes
+    it.
 
     The contracts themselves are asked, past all checks of the service; nothing of it stays.
     """

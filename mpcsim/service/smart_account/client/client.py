@@ -73,7 +73,7 @@ class Ask:
 
     endpoint: Endpoint
     parameters: Mapping[str, str]
-    """Of the path."""
+    """Path parameters."""
     body: Mapping[str, str] | None = None
 
     @property
@@ -97,7 +97,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class Step:
-    """What was done: its number in the flow (1 to 6), the request or signing, and the answer."""
+    """Step taken in a flow: its number (1 to 6), the request or signing, and the answer."""
 
     number: int
     action: Ask | Sign
@@ -106,7 +106,7 @@ class Step:
 
 @dataclass
 class Flow:
-    """One operation on its way from an owner's wish to a receipt.
+    """Operation on its way from an owner's wish to a receipt.
 
     Fields are filled in as they are supplied, each by the endpoint that ``provenance`` names;
     change one between two steps, and the service or the account contract refuses it.
@@ -115,7 +115,7 @@ class Flow:
     owner: ChecksumAddress
     to: ChecksumAddress
     value: int = 0
-    """In wei."""
+    """Amount in wei."""
     data: bytes = b""
     sponsored: bool = False
     separately: bool = False
@@ -164,7 +164,7 @@ class Flow:
 
     @property
     def is_pending(self) -> bool:
-        """There is a receipt, and no block holds the operation yet."""
+        """Whether there is a receipt, and no block holds the operation yet."""
         return self.receipt is not None and self.receipt["status"] == PENDING
 
     def _digest(self) -> bytes:
@@ -173,7 +173,7 @@ class Flow:
         return self.digest
 
     def next(self) -> tuple[int, Ask | Sign] | None:
-        """What is to be done next, with the number of its step; None once there is a receipt."""
+        """Return the next action, with the number of its step; None once there is a receipt."""
         owner = {"address": self.owner}
         for endpoint in (
             (Endpoint.ADDRESS, Endpoint.NONCE, Endpoint.INIT)
@@ -332,7 +332,7 @@ def _read(ask: Ask, response: httpx.Response) -> Mapping[str, Any]:
 
 
 class _FlowFactory:
-    """What both clients know: the chain their operations are for."""
+    """Base of both clients: makes flows for operations on one chain."""
 
     def __init__(self, *, chain_id: int, entry_point: ChecksumAddress) -> None:
         self._chain_id = chain_id
@@ -381,7 +381,7 @@ class SmartAccountClient(_FlowFactory):
         self._sleep = sleep
 
     def step(self, flow: Flow, sign: Signer) -> Step | None:
-        """Do the next thing; None if nothing is left.
+        """Perform the next action; None if nothing is left.
 
         Raises:
             RequestRefused: the service refused it; the flow stays where it was.
@@ -396,7 +396,7 @@ class SmartAccountClient(_FlowFactory):
         return flow.steps[-1]
 
     def run(self, flow: Flow, sign: Signer, *, patience_s: float = PATIENCE_S) -> dict[str, Any]:
-        """Do all that is left; the receipt.
+        """Perform all actions that are left, and return the receipt.
 
         It is still ``pending`` if no block holds the operation after ``patience_s``.
 
@@ -428,7 +428,7 @@ class AsyncSmartAccountClient(_FlowFactory):
         self._sleep = sleep
 
     async def step(self, flow: Flow, sign: AsyncSigner) -> Step | None:
-        """See ``SmartAccountClient.step``."""
+        """Perform the next action, as ``SmartAccountClient.step``."""
         match flow.next():
             case None:
                 return None
@@ -442,7 +442,7 @@ class AsyncSmartAccountClient(_FlowFactory):
     async def run(
         self, flow: Flow, sign: AsyncSigner, *, patience_s: float = PATIENCE_S
     ) -> dict[str, Any]:
-        """See ``SmartAccountClient.run``."""
+        """Perform all actions that are left, as ``SmartAccountClient.run``."""
         polls = 0
         while flow.receipt is None or (flow.is_pending and polls * POLL_S < patience_s):
             if flow.is_pending:

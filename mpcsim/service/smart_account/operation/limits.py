@@ -58,12 +58,12 @@ PAYMASTER_VERIFICATIONS: Final = 3
 """EntryPoint v0.6 reserves so many times ``verification_gas_limit`` when a paymaster pays."""
 DAY_S: Final = 86_400
 DEFAULT_BUDGET: Final = 10**18
-"""One coin a user and day, in wei: some two hundred sponsored operations at 3 gwei. As much again
-may be lost in transactions that fail."""
+"""Budget of a user and day in wei, one coin: some two hundred sponsored operations at 3 gwei. As
+much again may be lost in transactions that fail."""
 
 
 def check_fees(operation: UserOperation, fees: Fees) -> None:
-    """See that an operation pays what its transaction costs, and not much more.
+    """Check that an operation pays what its transaction costs, and not much more.
 
     Raises:
         BadRequest: a fee is outside the table's bounds.
@@ -93,7 +93,7 @@ def most_cost(operation: UserOperation) -> int:
 
 
 class Budget:
-    """What may be spent for each user in a day; any thread may call."""
+    """Budget of each user and day; any thread may call."""
 
     def __init__(self, wei: int, now: Callable[[], float], spender: str = "paymaster") -> None:
         """

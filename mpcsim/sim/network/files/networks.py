@@ -1,4 +1,4 @@
-"""A whole network as a TOML file: what ``Network.load`` reads and ``Network.save`` writes.
+"""Networks as TOML files, for ``Network.load`` and ``Network.save``.
 
     name = "office"
 
@@ -27,8 +27,8 @@
     [connection]
     tls_round_trips = 1
 
-Keys are the fields of ``Site``, ``Link``, ``Connection`` and the latencies, and what is left out is
-as there. An error begins with the path of its entry: ``links.client-gateway.latency.sigma: ...``.
+Keys are the fields of ``Site``, ``Link``, ``Connection`` and the latencies; omitted keys have their
+defaults. An error begins with the path of its entry: ``links.client-gateway.latency.sigma: ...``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NUMBERS: Final[Mapping[str, PartyId]] = {role: party for party, role in ROLES.i
 
 
 class NetworkParts(NamedTuple, Generic[S, L]):
-    """What a network is made of."""
+    """Fields of a network: sites, links, placement, connection settings, name."""
 
     sites: Mapping[str, S]
     links: tuple[L, ...]
@@ -64,7 +64,7 @@ class NetworkParts(NamedTuple, Generic[S, L]):
 
 
 def read(path: str | Path, site: type[S], link: type[L]) -> NetworkParts[S, L]:
-    """The parts of the network in a file.
+    """Read the fields of a network from a file.
 
     Args:
         site: the class of sites, with a ``name``.
@@ -83,7 +83,7 @@ def read(path: str | Path, site: type[S], link: type[L]) -> NetworkParts[S, L]:
 
 
 def encode_network(of: NetworkParts[Any, Any]) -> dict[str, Any]:
-    """What is in the file of a network.
+    """Encode a network as the table of its file.
 
     A distribution that several links share has an entry of its own.
 
@@ -118,7 +118,7 @@ def encode_network(of: NetworkParts[Any, Any]) -> dict[str, Any]:
 
 
 def decode_network(whole: Mapping[str, Any], site: type[S], link: type[L]) -> NetworkParts[S, L]:
-    """The parts of the network in a table; otherwise as ``read``."""
+    """Decode the fields of a network from a table; arguments and errors as for ``read``."""
     for key in whole:
         if key not in KEYS:
             raise UsageError(f"{key_path('', key)}: {unknown('entry', key, KEYS)}")
@@ -161,7 +161,7 @@ def decode_network(whole: Mapping[str, Any], site: type[S], link: type[L]) -> Ne
 
 
 def _party(key: str, at: str) -> PartyId:
-    """A party by its role or number."""
+    """Return the party with a role or number."""
     if key in _NUMBERS:
         return _NUMBERS[key]
     if key.isascii() and key.isdigit() and 1 <= int(key) <= 0xFFFF:
@@ -173,7 +173,7 @@ def _party(key: str, at: str) -> PartyId:
 
 
 def _check_paths(placement: Mapping[PartyId, str], joined: Sequence[frozenset[str]]) -> None:
-    """Refuse a party that the first one has no path to: a link is missing."""
+    """Refuse placements between which no path of links leads."""
     parties = list(placement)
     reached = {placement[parties[0]]} if parties else set()
     while new := {site for pair in joined if pair & reached for site in pair} - reached:
@@ -187,7 +187,7 @@ def _check_paths(placement: Mapping[PartyId, str], joined: Sequence[frozenset[st
 
 
 def _labels(links: Sequence[Any]) -> list[str]:
-    """A name for each link, all of them different."""
+    """Return distinct names of the links."""
     labels: list[str] = []
     for link in links:
         label = f"{link.a}-{link.b}"
@@ -196,7 +196,7 @@ def _labels(links: Sequence[Any]) -> list[str]:
 
 
 def _shared(links: Sequence[Any], labels: Sequence[str]) -> dict[str, Latency]:
-    """Distributions that occur more than once, under the name of their first link."""
+    """Return distributions that occur more than once, by the name of their first link."""
     once: list[tuple[str, Latency]] = []
     shared: dict[str, Latency] = {}
     for label, link in zip(labels, links, strict=True):

@@ -1,4 +1,4 @@
-"""An event loop of its own for work that somebody inside an event loop waits for."""
+"""Coroutines run in an event loop of their own, in a thread, for callers inside a running loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def has_running_loop() -> bool:
-    """Whether the caller is inside a running event loop."""
+    """Return whether the caller is inside a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

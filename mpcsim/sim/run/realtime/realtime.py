@@ -1,22 +1,21 @@
-"""The second clock: the same parties in real time, over HTTP on this machine's loopback.
+"""Sessions in real time: parties over HTTP on the loopback, with the network's delays injected.
 
 Every party has an HTTP server of its own on 127.0.0.1, and so has every site in the middle of a
 route (the gateway), which terminates connections and forwards whole messages. A message is one POST
 with the envelope as its body; the answer is 202 before anything is done with it. Each hop of each
 (sender, receiver) flow keeps one connection, whatever pools and HTTP/2 the model has.
 
-What the loopback does not have is injected: each hop takes as long as ``traffic`` says of it
-(handshake, slow start, transmission, propagation, loss), less what the loopback itself took. The
+Delays are injected: each hop takes as long as ``traffic`` simulates (handshake, slow start,
+transmission, propagation, loss), less what the loopback itself took. The
 message is posted at once and held at the other end until it is due, so HTTP costs time only where
-the network is faster than the loopback (1 to 3 ms a hop in Python). Computation takes what it takes
-here; a site's ``cpu_factor`` above 1 stretches it.
+the network is faster than the loopback (1 to 3 ms a hop in Python). Computation takes its real
+time; a site's ``cpu_factor`` above 1 stretches it.
 
 A message that is forwarded as it arrives (``Connection.forwarding``) goes over the loopback whole,
 when the first of it is due, and is held until the last is.
 
 Everything runs in one event loop, hence on one core: parties that compute at the same moment wait
-for each other, which they do not in virtual time. ``mpcsim.bench.realtime`` measures what that
-comes to.
+for each other, unlike in virtual time. ``mpcsim.bench.realtime`` measures the effect.
 
 All times are milliseconds from the start of the session, unless a name ends in ``_s``.
 """
@@ -60,13 +59,13 @@ from mpcsim.sim.run.session import (
 from mpcsim.sim.trace import Trace
 
 SPIN_MS: Final = 2.0
-"""The last part of a wait is spent polling the clock: an event loop's timers are up to 1 ms late
+"""Last milliseconds of a wait, spent polling the clock: an event loop's timers are up to 1 ms late
 (epoll counts whole milliseconds), and a sleeping core needs time to wake."""
 
 
 PAUSE_MS: Final = 2.0
-"""A message is posted this long after it was sent, or a quarter of its hop, whichever is less: a
-party at the other end of the same moment computes first, and HTTP goes where nobody waits."""
+"""Delay of a POST after its message was sent, at most a quarter of the hop: parties that work at
+this moment compute first, and HTTP runs while they wait."""
 
 
 def real_time(
@@ -99,16 +98,16 @@ def real_time(
 async def run_real_time(
     parties: Iterable[Participant[Any]], network: Network, **options: Any
 ) -> Trace:
-    """The same for callers with an event loop to spare; arguments as for ``real_time``.
+    """Run one session in the caller's event loop; arguments as for ``real_time``.
 
-    Whatever else runs in that loop delays the session.
+    Other tasks of that loop delay the session.
     """
     return await RealRun(parties, network, **options).run()
 
 
 @dataclass
 class _InboxMessage:
-    """A message in a party's inbox."""
+    """Message in a party's inbox."""
 
     number: int
     sender: PartyId
@@ -118,16 +117,16 @@ class _InboxMessage:
 
 @dataclass(eq=False)
 class _HttpHop:
-    """A kept connection over HTTP, and what waits at its near end."""
+    """Persistent HTTP connection of a hop, with its outgoing messages."""
 
     end: End
-    """Whose server it leads to."""
+    """Owner of the server that it leads to."""
     outgoing: asyncio.Queue[tuple[MessageInTransit, float]] = field(default_factory=asyncio.Queue)
-    """With the time at which it is to be posted."""
+    """Messages to send, each with the time of its POST."""
 
 
 class _RealParty(PlacedParty):
-    """A party with an inbox."""
+    """Party with an inbox."""
 
     def __init__(self, party: Participant[Any], site: Site, clock: Callable[[], float]) -> None:
         super().__init__(party, site, clock)
@@ -135,7 +134,7 @@ class _RealParty(PlacedParty):
 
 
 class RealRun(SessionRun[_RealParty]):
-    """One session in real time."""
+    """Run of one session in real time."""
 
     clock = "real"
 
@@ -165,16 +164,16 @@ class RealRun(SessionRun[_RealParty]):
         self._routes: dict[tuple[PartyId, PartyId], list[_HttpHop]] = {}
         self._live = RealtimeTraffic(self._traffic, self._now_ms, self._on_arrival, spin_ms=SPIN_MS)
         self._half_passed: set[tuple[int, int]] = set()
-        """Messages on a hop, of which either the body is at the far end or the time has come."""
+        """Message hops of which one of two conditions holds: body arrived, or time due."""
         self._open = 0
-        """Starts and messages that may still lead to something; 0 is quiescence."""
+        """Number of starts and messages in progress; 0 is quiescence."""
         self._over: asyncio.Future[None]
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------ running
 
     async def run(self) -> Trace:
-        """Run to quiescence or to the deadline, and close everything."""
+        """Run to quiescence or to the deadline, close everything, and return the trace."""
         self._over = asyncio.get_running_loop().create_future()
         async with AsyncExitStack() as stack:
             try:
@@ -200,7 +199,7 @@ class RealRun(SessionRun[_RealParty]):
         return (time.perf_counter_ns() - self._began) / 1e6
 
     async def _wait_until(self, when_ms: float) -> None:
-        """Wait until then, to some 20 us."""
+        """Wait until a time, to within some 20 us."""
         left = when_ms - self._now_ms()
         if left > SPIN_MS:
             await asyncio.sleep((left - SPIN_MS) / 1000)
@@ -213,7 +212,7 @@ class RealRun(SessionRun[_RealParty]):
         task.add_done_callback(self._on_task_done)
 
     def _on_task_done(self, task: asyncio.Task[None]) -> None:
-        """A task that fails ends the run."""
+        """End the run if a task has failed."""
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) and not self._over.done():
             self._over.set_exception(error)
@@ -226,7 +225,7 @@ class RealRun(SessionRun[_RealParty]):
     # ------------------------------------------------------------------ servers and connections
 
     async def _connect(self, stack: AsyncExitStack) -> None:
-        """Open servers and warm connections; what a cold one costs is the model's business."""
+        """Open servers and warm connections; the handshakes of cold ones are simulated."""
         servers = await stack.enter_async_context(LoopbackServers())
         unused = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # spares httpx loading certificates
         for i in self._parties:
@@ -243,13 +242,13 @@ class RealRun(SessionRun[_RealParty]):
                 self._task(self._post(hop, client))
 
     def _app(self, end: End) -> Starlette:
-        """What a server answers."""
+        """Return the ASGI application of a server."""
 
         async def ready(request: Request) -> Response:
             return Response(status_code=204)
 
         async def take(request: Request) -> Response:
-            """Accept a message; what becomes of it is another task's work."""
+            """Accept a message; another task processes it."""
             body = await request.body()
             transit = self._transits.get(request.path_params["number"])
             if transit is None or self._current_hop(transit).end != end:
@@ -266,7 +265,7 @@ class RealRun(SessionRun[_RealParty]):
         )
 
     def _current_hop(self, transit: MessageInTransit) -> _HttpHop:
-        """Where a message is."""
+        """Return the hop that a message is on."""
         sender, receiver, _, at = transit.key
         return self._routes[sender, receiver][at]
 
@@ -274,7 +273,7 @@ class RealRun(SessionRun[_RealParty]):
         return self._live
 
     async def _post(self, hop: _HttpHop, client: httpx.AsyncClient) -> None:
-        """The near end of a connection: one request behind the other."""
+        """Post messages over a connection, one request after the other."""
         while True:
             transit, when = await hop.outgoing.get()
             await self._wait_until(when)
@@ -282,7 +281,7 @@ class RealRun(SessionRun[_RealParty]):
             response.raise_for_status()
 
     def _on_arrival(self, arrival: Arrival) -> None:
-        """A message, or more of one, would be at the end of a hop now."""
+        """Handle a simulated arrival at the end of a hop."""
         transit, at = self._complete_hop(arrival)
         if arrival.failed:
             self._record_loss(transit)
@@ -301,7 +300,7 @@ class RealRun(SessionRun[_RealParty]):
         self._on_hop_end(transit, at, size)
 
     def _on_hop_end(self, transit: MessageInTransit, at: int, size: int) -> None:
-        """So much of a message may leave the far end of a hop."""
+        """Forward the bytes of a message that may leave the far end of a hop."""
         before = transit.forwarded[at]
         transit.forwarded[at] = size
         if len(transit.transfer_numbers) > at + 1:
@@ -310,7 +309,7 @@ class RealRun(SessionRun[_RealParty]):
             self._pass_hop(transit, at)
 
     def _pass_hop(self, transit: MessageInTransit, at: int) -> None:
-        """The body is at the far end of a hop, or its time has come: it goes on after both."""
+        """Note that the body has arrived or its time is due; the message goes on after both."""
         meeting = transit.number, at
         if meeting not in self._half_passed:
             self._half_passed.add(meeting)
@@ -326,14 +325,14 @@ class RealRun(SessionRun[_RealParty]):
     # ------------------------------------------------------------------ messages
 
     def _send(self, placed: _RealParty, send: Send, when: float, by: int | None) -> None:
-        """Put a message on its route: now, whenever the round that made it was over."""
+        """Send a message on its route now, whenever the round that made it ended."""
         transit = self._dispatch(placed, send, self._now_ms(), by, placed.burst)
         if transit is not None:
             self._open += 1 + len(transit.copies_ms)
             self._forward(transit)
 
     def _forward(self, transit: MessageInTransit) -> None:
-        """Put a message on one hop of its route."""
+        """Send a message on one hop of its route."""
         now, at = self._now_ms(), transit.key.hop
         pause = 0.0
         if transit.route:
@@ -350,7 +349,7 @@ class RealRun(SessionRun[_RealParty]):
         self._current_hop(transit).outgoing.put_nowait((transit, now + pause))
 
     def _finish_route(self, transit: MessageInTransit) -> None:
-        """A message has come to the end of its route."""
+        """Handle a message at the end of its route."""
         self._record_arrival(transit, None)
         if transit.extra_ms or transit.copies_ms:
             self._task(self._deliver_with_faults(transit))
@@ -358,7 +357,7 @@ class RealRun(SessionRun[_RealParty]):
             self._deliver(transit, transit.number)
 
     async def _deliver_with_faults(self, transit: MessageInTransit) -> None:
-        """What faults add: a delay, and copies."""
+        """Deliver a message with the delay and the copies of faults."""
         await self._wait_until(self._now_ms() + transit.extra_ms)
         arrived = self._deliver(transit, transit.number)
         copies = []
@@ -373,7 +372,7 @@ class RealRun(SessionRun[_RealParty]):
             self._deliver(transit, number)
 
     def _deliver(self, transit: MessageInTransit, number: int) -> float:
-        """Put a message into its receiver's inbox; returns when that was."""
+        """Put a message into its receiver's inbox; return the time."""
         now = self._now_ms()
         self._messages[number] = replace(self._messages[number], received_ms=now)
         arrival = _InboxMessage(number, transit.key.sender, transit.data, now)
@@ -383,14 +382,14 @@ class RealRun(SessionRun[_RealParty]):
     # ------------------------------------------------------------------ parties
 
     async def _drive(self, placed: _RealParty) -> None:
-        """A party's task: start, then one message behind the other."""
+        """Run a party: its start, then one message after the other."""
         placed.inbox.put_nowait(None)
         while True:
             await self._perform(placed, await placed.inbox.get())
             self._finish_activity()
 
     async def _perform(self, placed: _RealParty, arrival: _InboxMessage | None) -> None:
-        """Let a party work on its start or on a message, and send what comes of it."""
+        """Run a party's start or its handling of a message, and send its messages."""
         began = self._now_ms()
         if arrival is None:
             outputs = placed.party.start()
@@ -413,7 +412,7 @@ class RealRun(SessionRun[_RealParty]):
         ended: float,
         factor: float,
     ) -> dict[int, tuple[float, int]]:
-        """Record what was done: opening the message, then every round with what it sends.
+        """Record the handling of the message, then every round.
 
         Returns:
             The end of each round, and the number of its record.
