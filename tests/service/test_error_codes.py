@@ -40,7 +40,7 @@ def test_whoever_may_retry_is_told_when():
 def test_by_the_status():
     assert of_status(404) is Code.NOT_FOUND
     assert of_framework(404) is Code.UNSUPPORTED
-    for status in (405, 413, 415, 431, 501, 505):
+    for status in (405, 413, 414, 415, 431, 501, 505):
         assert of_status(status) is of_framework(status) is Code.UNSUPPORTED
     assert of_status(418) is Code.BAD_REQUEST
     assert of_status(302) is of_status(507) is Code.INTERNAL
