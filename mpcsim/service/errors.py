@@ -38,6 +38,10 @@ RECOVERY: Final = "recovery"
 """What there may only be one of for a key (a generation: for a user and curve)."""
 
 
+CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+"""With every 401 (RFC 9110, 15.5.2)."""
+
+
 class Refused(MpcError):
     """A request was not carried out. The text may be shown to anyone who may make the request.
 
@@ -66,7 +70,8 @@ class Refused(MpcError):
 
     def headers(self) -> dict[str, str]:
         """Of an answer that says this."""
-        return self.code.headers(self.retry_after_s)
+        headers = self.code.headers(self.retry_after_s)
+        return headers | CHALLENGE if self.status == UNAUTHORIZED else headers
 
 
 class Undecided(Refused):

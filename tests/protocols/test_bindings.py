@@ -402,7 +402,7 @@ USES = [
     ),
     uses(
         Tag.SUSPENSION_TAG,
-        lambda key, **at: Suspensions.tag(Stub(_tag_key=key), Occasion(**at)),
+        lambda key, **at: Suspensions.tag(Stub(_tag_key=key, _day=7), Occasion(**at)),
         "key user_id key_id session_id",
     ),
     of_fields(

@@ -157,7 +157,7 @@ def open_gateway(
         if options.mpc_nodes is None:
             _at_once(meeting.hold())
         waves = Waves(sessions, links, carrier, attestations.aborted)
-        suspensions = Suspensions(registry, links, sessions)
+        suspensions = Suspensions(registry, links, sessions, options.clock, now)
         parts = GatewayParts(
             sessions,
             waves=waves,

@@ -16,12 +16,12 @@ import asyncio
 import hmac
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from mpcsim.crypto.hashing import Tag, tagged_mac
+from mpcsim.crypto.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import (
@@ -32,6 +32,7 @@ from mpcsim.service.errors import (
     no_such_key,
     suspended,
 )
+from mpcsim.service.gateway.limits import Limit, Rate
 from mpcsim.service.gateway.links.links import Link, Times, answered
 from mpcsim.service.gateway.registry import Notice, Registry
 from mpcsim.service.gateway.sessions.sessions import Sessions
@@ -54,6 +55,14 @@ MAX_OF_KEY: Final = 8
 """Suspensions of one key that are remembered: an honest client asks for one, and clients that had
 sessions one after the other for a few. Whoever has more tags and no share fills the registry with
 no more than these."""
+MOST_OFTEN: Final = Rate(64)
+"""How often one key can be suspended: each time is written down and logged, also those that are
+lifted at once."""
+DAY_S: Final = 86_400.0
+TAG_DAYS: Final = 7
+"""How long a tag is good after the day of its session: for longer than a token, so that a client
+can wait until the gateway is back; not for ever, or whoever once had a token could refuse the key
+until it is recovered."""
 FULL_S: Final = 60.0
 """How long a key is refused, beyond that, for one that could not be taken: its client asks again
 before that (``signing.suspensions``), and by then some of the others have been seen through."""
@@ -67,22 +76,31 @@ class Suspensions:
         registry: Registry,
         links: Mapping[PartyId, Link],
         sessions: Sessions,
+        clock: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         """As the registry remembers them; nothing is delivered before ``deliver``.
 
         Args:
             links: to the operator and the institution.
             sessions: of which those that sign with a suspended key end.
+            clock: monotonic seconds.
+            now: seconds since 1970 UTC.
         """
         self._registry = registry
         self._links = links
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
+        self._now = now
+        self._pace = Limit("keys are suspended", MOST_OFTEN, clock)
         self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
         for notice in registry.notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
         self._refused = Counter(at.key_id for at in self._notices)
-        """Why a key is not to be used: one for each suspension, and for each that found no room."""
+        """Why a key is not to be used: one for each suspension, and one more while one that found
+        no room is asked for again."""
+        self._full: dict[bytes, asyncio.TimerHandle] = {}
+        """Keys of which there was no room for another suspension, until it is asked for again."""
         self._writing = asyncio.Lock()
         """Held while the registry and what is in memory are changed together."""
         self._untold: dict[Occasion, asyncio.Task[None] | None] = {
@@ -98,8 +116,18 @@ class Suspensions:
         """and how many wait for that."""
 
     def tag(self, at: Occasion) -> bytes:
-        """What shows later that somebody had this session."""
-        return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
+        """Return what shows, for some days, that somebody had this session."""
+        return _tag(self._tag_key, at, self._day)
+
+    @property
+    def _day(self) -> int:
+        return int(self._now() // DAY_S)
+
+    def _is_genuine(self, at: Occasion, tag: bytes) -> bool:
+        """Return whether a tag is this session's, and of one of the last days."""
+        # A clock may have been put back since.
+        days = range(max(0, self._day - TAG_DAYS), self._day + 2)
+        return any(hmac.compare_digest(tag, _tag(self._tag_key, at, day)) for day in days)
 
     def check(self, key_id: bytes) -> None:
         """See that a key may be used.
@@ -118,12 +146,12 @@ class Suspensions:
             that are: whoever asks sees whether they are newer.
 
         Raises:
-            Refused: the tag is not of this session, or the key is none, or no longer one, of the
-                user's; or, for now, there are too many of this key already: it is suspended.
+            Refused: the tag is not of this session, or old; or the key is none, or no longer one,
+                of the user's; or, for now, there are too many of this key already: it is suspended.
             StoreFailed: it is suspended, but that could not be written, and is tried again.
         """
         at = body.occasion
-        if not hmac.compare_digest(body.tag, self.tag(at)):
+        if not self._is_genuine(at, body.tag):
             raise Refused(FORBIDDEN, "the suspension tag is not of this session")
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
@@ -160,12 +188,18 @@ class Suspensions:
             Refused: no more can be, and nothing is known of those that are.
         """
         known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
-        if len(known) < MAX_OF_KEY:
-            return True
         if any(notice.opened for notices in known for notice in notices.values()):
-            return False
-        self._refused[key_id] += 1
-        asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
+            return len(known) < MAX_OF_KEY
+        if len(known) < MAX_OF_KEY:
+            with suppress(Refused):
+                self._pace.take(key_id.hex())
+                return True
+        if key_id in self._full:
+            self._full.pop(key_id).cancel()
+        else:
+            self._refused[key_id] += 1
+        loop = asyncio.get_running_loop()
+        self._full[key_id] = loop.call_later(FULL_S, self._make_room, key_id)
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
@@ -195,6 +229,10 @@ class Suspensions:
         del self._notices[at]
         self._owed.pop(at, None)
         self._release(at.key_id)
+
+    def _make_room(self, key_id: bytes) -> None:
+        del self._full[key_id]
+        self._release(key_id)
 
     def _release(self, key_id: bytes) -> None:
         self._refused[key_id] -= 1
@@ -290,6 +328,11 @@ class Suspensions:
     def _is_replaced(self, at: Occasion) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
         return not self._registry.owns(at.user_id, at.key_id.hex())
+
+
+def _tag(key: bytes, at: Occasion, day: int) -> bytes:
+    """Return the tag of a session that was opened on a day, counted from 1970 UTC."""
+    return tagged_mac(Tag.SUSPENSION_TAG, key, at.to_bytes(), u32(day))
 
 
 def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
