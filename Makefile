@@ -11,6 +11,8 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# The programs are started again and again, by tests above all: they load compiled code.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .PHONY: help install up serve images notebooks figures docs test affected soak check bench lock clean
@@ -76,6 +78,7 @@ COMPILED := $(wildcard $(foreach folder,mpcsim/sim/network/tcp mpcsim/sim/replay
     $(folder)/*.py $(folder)/*/*.py))
 $(VENV)/.compiled: $(VENV)/.installed $(COMPILED)
 	@echo "[4/4] simulator and capacity model, compiled (a minute and a half)"
+	@$(BIN)/python -m compileall -q mpcsim node
 	@$(BIN)/python -m mpcsim.capacity.precompile
 	@touch $@
 

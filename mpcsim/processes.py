@@ -15,14 +15,14 @@ class Processes(ProcessPoolExecutor):
     """
 
     def __init__(self, tasks: int) -> None:
-        super().__init__(min(_cores(), tasks), multiprocessing.get_context("spawn"))
+        super().__init__(min(_core_count(), tasks), multiprocessing.get_context("spawn"))
 
     def __exit__(self, *exception: object) -> bool | None:
         self.shutdown(wait=True, cancel_futures=True)
         return None
 
 
-def _cores() -> int:
+def _core_count() -> int:
     """Cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -404,7 +404,7 @@ class LocalService:
             gateway.listener = carried.append
             for run in range(runs):
                 # What the gateway does in the background is no part of the call.
-                self.run(self.gateway.gateway.attestations.renew())
+                self.run(self.gateway.gateway.attestations.exchange_now())
                 self.change(calls.network(run), seed=run)
                 carried.clear()
                 began = self.now_ms

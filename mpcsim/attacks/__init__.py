@@ -11,11 +11,20 @@ the attack must demonstrably succeed.
 """
 
 from mpcsim.attacks import catalogue, report
-from mpcsim.attacks.model import Attack, aborted
-from mpcsim.attacks.picture import at_a_glance, words
+from mpcsim.attacks.harness import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    finding_of,
+    honest_party,
+    record_rounds,
+    run_to_end,
+    solve_linear,
+)
+from mpcsim.attacks.model import Attack, Finding
+from mpcsim.attacks.picture import matrix_chart, short_text
 from mpcsim.attacks.report import perform
 from mpcsim.attacks.research import PRODUCT, ForgetfulGuard, ResearchBuild, without
-from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
 
 __all__ = [
     "CHEATER",
@@ -23,18 +32,18 @@ __all__ = [
     "HONEST",
     "PRODUCT",
     "Attack",
+    "Finding",
     "ForgetfulGuard",
     "ResearchBuild",
-    "aborted",
-    "at_a_glance",
+    "matrix_chart",
     "catalogue",
-    "end_of",
-    "party",
+    "finding_of",
+    "honest_party",
     "perform",
-    "play",
+    "record_rounds",
     "report",
-    "solve",
-    "watched",
+    "run_to_end",
+    "solve_linear",
     "without",
-    "words",
+    "short_text",
 ]

@@ -1,4 +1,4 @@
-"""What an entry of the catalogue is, and what a run of it finds."""
+"""Data model of the gallery: an attack, the finding of one run, and a cell of the matrix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mpcsim.protocols.engine import Done, Waiting
 
 
 class Verdict(Enum):
-    """How a run under attack ended, as the honest side sees it."""
+    """End of a run under attack, as the honest side sees it."""
 
     ABORTED = "aborted"
     REFUSED = "refused before anything was sent"
@@ -24,7 +24,7 @@ class Verdict(Enum):
 
 
 class Effect(Enum):
-    """What a successful attack achieves."""
+    """Gain of a successful attack."""
 
     KEY = "the whole private key is recovered, and matches the public key"
     FORGERY = "a signature verifies that the honest signer did not agree to"
@@ -44,7 +44,7 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found; ``shown`` is for readers, all else is compared."""
+    """Outcome of a run under attack, seen from the honest side; compared but for ``shown``."""
 
     verdict: Verdict
     reason: Reason | None = None
@@ -55,6 +55,62 @@ class Finding:
     waiting_for: frozenset[int] = frozenset()
     effect: Effect | None = None
     shown: str = field(default="", compare=False)
+    """Details for readers."""
+
+    @classmethod
+    def aborted(
+        cls,
+        reason: Reason,
+        where: Where,
+        culprits: Iterable[int] = (),
+        suspects: Iterable[int] = (),
+        consequence: Consequence | None = None,
+    ) -> Finding:
+        """Return that the honest party aborts; by default with its reason's consequence."""
+        named = frozenset(culprits), frozenset(suspects)
+        return cls(Verdict.ABORTED, reason, where, *named, consequence or reason.consequence)
+
+    @classmethod
+    def waiting(cls, parties: Iterable[int], shown: str = "") -> Finding:
+        """Return that the honest party neither ends nor blames: it waits for these parties."""
+        return cls(Verdict.WAITING, waiting_for=frozenset(parties), shown=shown)
+
+    @classmethod
+    def refused(cls, shown: str = "") -> Finding:
+        """Return that the API refuses before anything is sent."""
+        return cls(Verdict.REFUSED, shown=shown)
+
+    @classmethod
+    def harmless(cls, shown: str = "") -> Finding:
+        """Return that the run completed as if there were no attacker."""
+        return cls(Verdict.HARMLESS, shown=shown)
+
+    @classmethod
+    def broken(cls, effect: Effect, shown: str = "") -> Finding:
+        """Return that the attack succeeded."""
+        return cls(Verdict.BROKEN, effect=effect, shown=shown)
+
+    @classmethod
+    def broken_if(cls, condition: bool, effect: Effect, shown: str) -> Finding:
+        """Return that the attack succeeded if the condition proves it, else that it is harmless."""
+        return cls.broken(effect, shown) if condition else cls.harmless()
+
+    @classmethod
+    def of_outcome(cls, outcome: Done[Any] | Aborted | Waiting | None) -> Finding:
+        """Return the finding that an honest party's outcome amounts to."""
+        if isinstance(outcome, Aborted):
+            return cls(
+                Verdict.ABORTED,
+                outcome.reason,
+                outcome.where,
+                outcome.culprits,
+                outcome.suspects,
+                outcome.consequence,
+                shown=outcome.detail,
+            )
+        if isinstance(outcome, Waiting):
+            return cls.waiting(outcome.parties, str(outcome))
+        return cls.harmless()
 
     def __str__(self) -> str:
         if self.verdict is Verdict.ABORTED and self.reason and self.consequence:
@@ -74,79 +130,16 @@ def _list(parties: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(parties)))
 
 
-# ------------------------------------------------------------------ what entries expect, and say
-
-
-def aborted(
-    reason: Reason,
-    where: Where,
-    culprits: Iterable[int] = (),
-    suspects: Iterable[int] = (),
-    consequence: Consequence | None = None,
-) -> Finding:
-    """The honest party aborts; with the consequence of the reason, unless said otherwise."""
-    return Finding(
-        Verdict.ABORTED,
-        reason,
-        where,
-        frozenset(culprits),
-        frozenset(suspects),
-        consequence or reason.consequence,
-    )
-
-
-def waiting(parties: Iterable[int], shown: str = "") -> Finding:
-    """The honest party neither ends nor blames: it waits for these."""
-    return Finding(Verdict.WAITING, waiting_for=frozenset(parties), shown=shown)
-
-
-def refused(shown: str = "") -> Finding:
-    """The API refuses before anything is sent."""
-    return Finding(Verdict.REFUSED, shown=shown)
-
-
-def harmless(shown: str = "") -> Finding:
-    """The run completed as if there were no attacker."""
-    return Finding(Verdict.HARMLESS, shown=shown)
-
-
-def broken(effect: Effect, shown: str = "") -> Finding:
-    """The attack works."""
-    return Finding(Verdict.BROKEN, effect=effect, shown=shown)
-
-
-def proven(condition: bool, effect: Effect, shown: str) -> Finding:
-    """Broken if the proof holds; otherwise the attacker has nothing."""
-    return broken(effect, shown) if condition else harmless()
-
-
-def ending(outcome: Done[Any] | Aborted | Waiting | None) -> Finding:
-    """How an honest party stands after a run."""
-    if isinstance(outcome, Aborted):
-        return Finding(
-            Verdict.ABORTED,
-            outcome.reason,
-            outcome.where,
-            outcome.culprits,
-            outcome.suspects,
-            outcome.consequence,
-            shown=outcome.detail,
-        )
-    if isinstance(outcome, Waiting):
-        return waiting(outcome.parties, str(outcome))
-    return harmless()
-
-
 # ---------------------------------------------------------------------- entries
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attack:
-    """One entry: what it is, and the code that runs it in either mode.
+    """One entry of the gallery: an attack, its source, the check that stops it, and its code.
 
-    One of your own needs ``id``, ``name``, ``play`` and ``expected_on``; with ``research`` and
+    One of your own needs ``id``, ``name``, ``run`` and ``expected_on``; with ``research`` and
     ``expected_off`` it is shown, too, that it would work were the check not there
-    (``mpcsim.attacks.stage`` has what most of them need)::
+    (``mpcsim.attacks.harness`` has what most of them need)::
 
         mpcsim attacks --from my_attacks.py
     """
@@ -156,22 +149,22 @@ class Attack:
     any short name."""
     name: str
     reference: str = ""
-    """CVE, paper, advisory."""
+    """Source: CVE, paper or advisory."""
     step: str = ""
     """Protocol, step and message it strikes at."""
     check: str = ""
-    """What defeats it."""
+    """Check that stops it."""
     injection: str = ""
-    """How it is done: M mutate, F other round function, E equivocate, U rush, R replay,
-    N network, S state, X input; several may combine."""
-    play: Callable[[Build], Finding] = field(repr=False)
-    """Runs the attack against the product or against a research build: the same attack."""
+    """Powers of the attacker: M mutate messages, F run another round function, E equivocate,
+    U rush (speak last), R replay, N control the network, S restore state, X choose inputs."""
+    run: Callable[[Build], Finding] = field(repr=False)
+    """Attack code, the same against the product and against a research build."""
     research: Callable[[], Build] | None = field(default=None, repr=False)
-    """The build in which the check is off."""
+    """Build in which the check is off."""
     expected_on: Finding
     expected_off: Finding | None = None
     also: tuple[str, ...] = ()
-    """Other rows it covers."""
+    """Further rows of the table that it covers."""
 
     def __post_init__(self) -> None:
         if (self.research is None) != (self.expected_off is None):
@@ -181,18 +174,18 @@ class Attack:
 
     @property
     def rows(self) -> tuple[str, ...]:
-        """The rows of the table that it covers."""
+        """Rows of the table that it covers."""
         return (self.id.rstrip("abcdefgh"), *self.also)
 
     @property
     def modes(self) -> tuple[bool, ...]:
-        """Check on; and off, if there is a build for that."""
+        """Modes it runs in: check on, and off if there is a build for that."""
         return (True,) if self.research is None else (True, False)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry in one mode: what must come out, and what did."""
+    """One entry in one mode: the expected and the observed finding."""
 
     attack: Attack
     check_on: bool
@@ -200,22 +193,22 @@ class Cell:
 
     @property
     def expected(self) -> Finding | None:
-        """What must come out in this mode; None where there is no such mode."""
+        """Expected finding in this mode; None where there is no such mode."""
         return self.attack.expected_on if self.check_on else self.attack.expected_off
 
     @property
     def as_expected(self) -> bool:
-        """Whether it did."""
+        """Whether the observed finding is the expected one."""
         return self.observed == self.expected
 
 
-def observe(attack: Attack, check_on: bool) -> Cell:
-    """Run one entry in one mode. An entry that raises is an unexpected cell, not an exception."""
+def run_cell(attack: Attack, check_on: bool) -> Cell:
+    """Run one entry in one mode; an exception in it makes an unexpected cell."""
     try:
         if check_on or attack.research is None:
-            found = attack.play(PRODUCT)
+            found = attack.run(PRODUCT)
         else:
-            found = attack.play(attack.research())
+            found = attack.run(attack.research())
     except Exception as error:
         found = Finding(Verdict.ERROR, shown=f"{type(error).__name__}: {error}")
     return Cell(attack, check_on, found)

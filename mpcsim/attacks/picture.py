@@ -55,7 +55,7 @@ ENDED: Final = {
 }
 
 
-def words(found: Finding) -> str:
+def short_text(found: Finding) -> str:
     """What a cell found, in a few words."""
     if found.effect:
         return (SERIOUS | OTHER)[found.effect]
@@ -65,7 +65,7 @@ def words(found: Finding) -> str:
     return ENDED[found.verdict]
 
 
-def at_a_glance(matrix: Matrix) -> Chart:
+def matrix_chart(matrix: Matrix) -> Chart:
     """A row for each attack; the darker a cell, the worse what it says.
 
     >>> figure = at_a_glance(report.collect(list(report.run())))
@@ -110,7 +110,7 @@ def _cell(axes: Axes, x: float, row: float, found: Finding) -> None:
     face = tint(DARK, shade)
     axes.add_patch(Rectangle((x, row + 0.06), CELL, 0.88, facecolor=face, edgecolor="none"))
     ink = WHITE if shade > 0.5 else BLACK
-    axes.text(x + 0.06, row + 0.5, words(found), fontsize=6.8, color=ink, va="center")
+    axes.text(x + 0.06, row + 0.5, short_text(found), fontsize=6.8, color=ink, va="center")
 
 
 def _shade(found: Finding) -> float:

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mpcsim.attacks.catalogue import ATTACKS, NOT_APPLICABLE, REMARKS, ROWS, uncovered
-from mpcsim.attacks.model import Attack, Cell, Finding, observe
-from mpcsim.attacks.selection import selected
+from mpcsim.attacks.model import Attack, Cell, Finding, run_cell
+from mpcsim.attacks.selection import select_attacks
 from mpcsim.errors import UsageError
 
 MODES = (True, False)
@@ -32,7 +32,7 @@ class Matrix:
     """Whether it is of the whole gallery; what is said of its rows is left out otherwise."""
 
     @property
-    def good(self) -> int:
+    def expected_count(self) -> int:
         """Cells that are as they must be."""
         return sum(cell.as_expected for cell in self.cells)
 
@@ -44,18 +44,18 @@ class Matrix:
     @property
     def complete(self) -> bool:
         """Whether every cell is there, and as it must be."""
-        return self.good == self.total
+        return self.expected_count == self.total
 
     def summary(self) -> str:
         """The last line of the report."""
-        return f"{self.good} of {self.total} cells are as they must be"
+        return f"{self.expected_count} of {self.total} cells are as they must be"
 
 
 def run(attacks: Sequence[Attack] = ATTACKS) -> Iterator[Cell]:
     """Run the entries in their modes, one cell after the other."""
     for attack in attacks:
         for check_on in attack.modes:
-            yield observe(attack, check_on)
+            yield run_cell(attack, check_on)
 
 
 def collect(cells: Sequence[Cell], attacks: Sequence[Attack] = ATTACKS) -> Matrix:
@@ -97,7 +97,7 @@ def heading(attack: Attack) -> str:
     return f"{attack.id:<4} {attack.name}" + (f"\n     {'; '.join(more)}" if more else "")
 
 
-def ending(matrix: Matrix) -> str:
+def footer(matrix: Matrix) -> str:
     """What comes after all cells: what does not apply, what is missing, and the sum."""
     lines = []
     if matrix.whole:
@@ -118,7 +118,7 @@ def as_text(matrix: Matrix) -> str:
         if cell.check_on:
             parts.append(f"\n{heading(cell.attack)}")
         parts.append(line(cell))
-    return "\n".join([*parts, "", ending(matrix)]).lstrip()
+    return "\n".join([*parts, "", footer(matrix)]).lstrip()
 
 
 # ---------------------------------------------------------------------- JSON, Markdown
@@ -168,7 +168,7 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
         "not_applicable": dict(_rows_without_entry()) if matrix.whole else {},
         "remarks": dict(REMARKS) if matrix.whole else {},
         "missing": list(matrix.missing),
-        "cells_as_they_must_be": matrix.good,
+        "cells_as_they_must_be": matrix.expected_count,
         "cells": matrix.total,
     }
 
@@ -189,13 +189,13 @@ def as_markdown(matrix: Matrix) -> str:
             for check_on in MODES
         )
         columns = (attack.id, attack.name, attack.step, attack.check, on, off, attack.reference)
-        lines.append(f"| {' | '.join(map(escaped, columns))} |")
+        lines.append(f"| {' | '.join(map(escape_markdown, columns))} |")
     if matrix.whole:
         lines += ["", "| row | why it does not apply |", "|---|---|"]
         for row, why in _rows_without_entry():
-            lines.append(f"| {row} | {escaped(why)} |")
+            lines.append(f"| {row} | {escape_markdown(why)} |")
         lines += ["", "| row | what is different here |", "|---|---|"]
-        lines += [f"| {row} | {escaped(remark)} |" for row, remark in REMARKS.items()]
+        lines += [f"| {row} | {escape_markdown(remark)} |" for row, remark in REMARKS.items()]
     lines += ["", f"{matrix.summary()}."]
     return "\n".join(lines) + "\n"
 
@@ -206,7 +206,7 @@ def _marked(cell: Cell | None) -> str:
     return str(cell.observed) if cell.as_expected else f"**unexpected**: {cell.observed}"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """As a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("*", "\\*").replace("\\*\\*", "**")
 
@@ -218,7 +218,7 @@ def _rows_without_entry() -> list[tuple[str, str]]:
 # ---------------------------------------------------------------------- the command
 
 
-def writable(options: argparse.Namespace) -> None:
+def check_writable(options: argparse.Namespace) -> None:
     """See that what is to be written can be, before anything is run.
 
     Raises:
@@ -233,11 +233,11 @@ def perform(options: argparse.Namespace) -> int:
     """Run what was chosen, print each cell when it is there; 0 if every cell is as it must be.
 
     Raises:
-        UsageError: a file to write is in no directory; and as from ``selected``.
+        UsageError: a file to write is in no directory; and as from ``select_attacks``.
     """
-    writable(options)
+    check_writable(options)
     names = [name.strip() for each in options.only for name in each.split(",")]
-    attacks = selected(names, options.files)
+    attacks = select_attacks(names, options.files)
     cells: list[Cell] = []
     for cell in run(attacks):
         if cell.check_on:
@@ -251,5 +251,5 @@ def perform(options: argparse.Namespace) -> int:
         options.json.write_text(json.dumps(as_json(matrix), indent=2) + "\n", encoding="utf-8")
     if options.markdown:
         options.markdown.write_text(as_markdown(matrix), encoding="utf-8")
-    sys.stdout.write(ending(matrix) + "\n")
+    sys.stdout.write(footer(matrix) + "\n")
     return 0 if matrix.complete else 1

@@ -29,9 +29,9 @@ from mpcsim.crypto.mta.base import Mta
 from mpcsim.crypto.mta.schemes import mta_scheme
 from mpcsim.errors import Reason, UsageError, check
 from mpcsim.ids import PartyId
-from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.dkg.rounds import DealingSetup
 from mpcsim.protocols.ecdsa.products import SignerSetup
-from mpcsim.protocols.engine import Definition, Party, Round, Turn, View
+from mpcsim.protocols.engine import Definition, Party, Round, RoundOutput, View
 from mpcsim.protocols.frost.rounds import FrostSetup
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.presign.presignature import Use
@@ -47,7 +47,7 @@ COPIED = (
 )
 """Packages and modules whose functions a research build has copies of."""
 
-_WITH_METHODS = (Mta, Dealing, SignerSetup, FrostSetup)
+_WITH_METHODS = (Mta, DealingSetup, SignerSetup, FrostSetup)
 """Classes whose methods make checks, or lead to functions that do. Messages and all other data
 stay the product's own: they check nothing."""
 
@@ -67,7 +67,7 @@ class Build:
         """Makes the party of an honest participant (arguments as for ``Party``)."""
         return Party(*arguments, **keywords)
 
-    def heeds(self, duty: str) -> bool:
+    def fulfils(self, duty: str) -> bool:
         """Whether whoever drives the parties does what the protocol asks of it."""
         return True
 
@@ -123,7 +123,7 @@ class ResearchBuild(Build):
             replacing: product functions (or classes) and what stands in for them.
             shape: how the protocols' definitions are otherwise.
             party: class of the honest parties.
-            neglecting: duties of the driver that it does not do; see ``heeds``.
+            neglecting: duties of the driver that it does not do; see ``fulfils``.
             others: protocols from elsewhere, to be copied as well: all functions in the packages
                 that their round functions are in.
 
@@ -148,12 +148,12 @@ class ResearchBuild(Build):
             + list(neglecting)
         )
         self._copies: dict[Any, Any] = {}
-        self._spaces = _namespaces({*COPIED, *(home for of in others for home in _homes(of))})
+        self._spaces = _namespaces({*COPIED, *(home for of in others for home in _packages_of(of))})
         held = [value for space in self._spaces.values() for value in space.values()]
         unknown = [f for f in self._replaced if not any(f is value for value in held)]
         if unknown:
             raise UsageError(f"nothing copied refers to {unknown}: replacing it does nothing")
-        self._replaced[check] = _lenient(frozenset(without))
+        self._replaced[check] = _check_without(frozenset(without))
         for space in self._spaces.values():
             for name, value in list(space.items()):
                 space[name] = self._copy(value)
@@ -166,7 +166,7 @@ class ResearchBuild(Build):
         Raises:
             UsageError: a protocol from elsewhere that this build has no copy of.
         """
-        if any(run.__module__ not in self._spaces for run in _runs(of)):
+        if any(run.__module__ not in self._spaces for run in _round_functions(of)):
             raise UsageError(f"{of.name} is not copied, all its checks are on: name it in others")
         own = self._shape
         shape = own.definitions.get(of.name, of)
@@ -202,7 +202,7 @@ class ResearchBuild(Build):
         """An honest participant, of the class that this build uses."""
         return self._party(*arguments, **keywords)
 
-    def heeds(self, duty: str) -> bool:
+    def fulfils(self, duty: str) -> bool:
         """Whether the duty is not among those neglected."""
         return duty not in self._neglected
 
@@ -211,16 +211,18 @@ class ResearchBuild(Build):
 
     # ------------------------------------------------------------------ copying
 
-    def _run(self, round_: Round) -> Callable[[Any, Any, Any], Turn]:
+    def _run(self, round_: Round) -> Callable[[Any, Any, Any], RoundOutput]:
         run = self._copy(round_.run)
 
-        def play(view: View[Any], keep: Any, inbox: Any) -> Turn:
-            turn: Turn = run(replace(view, setup=self._adapted(view.setup)), keep, inbox)
-            return replace(turn, prepared=_washed(turn.prepared), result=_washed(turn.result))
+        def run_round(view: View[Any], keep: Any, inbox: Any) -> RoundOutput:
+            setup = self._adapt_setup(view.setup)
+            output: RoundOutput = run(replace(view, setup=setup), keep, inbox)
+            prepared, result = map(_with_product_mta, (output.prepared, output.result))
+            return replace(output, prepared=prepared, result=result)
 
-        return play
+        return run_round
 
-    def _adapted(self, setup: Any) -> Any:
+    def _adapt_setup(self, setup: Any) -> Any:
         """The set-up with the copied methods; those that attackers made are theirs alone."""
         made = self._copy(type(setup))
         if made is type(setup):
@@ -241,10 +243,10 @@ class ResearchBuild(Build):
         if value in self._replaced:
             return self._replaced[value]
         if value not in self._copies:
-            self._copies[value] = self._made_anew(value)
+            self._copies[value] = self._make_copy(value)
         return self._copies[value]
 
-    def _made_anew(self, value: Any) -> Any:
+    def _make_copy(self, value: Any) -> Any:
         if value.__module__ not in self._spaces:
             return value
         if isinstance(value, FunctionType):
@@ -298,13 +300,13 @@ class _Namespace:
             raise AttributeError(name) from None
 
 
-def _homes(definition: Definition[Any, Any]) -> set[str]:
+def _packages_of(definition: Definition[Any, Any]) -> set[str]:
     """The packages that the round functions of a protocol are in; a module outside any is one."""
-    modules = {run.__module__ for run in _runs(definition)}
+    modules = {run.__module__ for run in _round_functions(definition)}
     return {module.rpartition(".")[0] or module for module in modules}
 
 
-def _runs(definition: Definition[Any, Any]) -> list[FunctionType]:
+def _round_functions(definition: Definition[Any, Any]) -> list[FunctionType]:
     """The round functions of a protocol, but for those that a cheater put in."""
     return [round_.run for round_ in definition.rounds if isinstance(round_.run, FunctionType)]
 
@@ -318,7 +320,7 @@ def _namespaces(roots: Collection[str]) -> dict[str, dict[str, Any]]:
     return {name: dict(vars(sys.modules[name])) for name in sorted(sys.modules) if copied(name)}
 
 
-def _lenient(off: frozenset[Reason]) -> Callable[..., None]:
+def _check_without(off: frozenset[Reason]) -> Callable[..., None]:
     def lenient_check(condition: bool, reason: Reason, *args: Any, **options: Any) -> None:
         """``check``, but for the reasons that are off."""
         check(condition or reason in off, reason, *args, **options)
@@ -326,7 +328,7 @@ def _lenient(off: frozenset[Reason]) -> Callable[..., None]:
     return lenient_check
 
 
-def _washed(result: Any) -> Any:
+def _with_product_mta(result: Any) -> Any:
     """A result with the product's own multiplication scheme in it, not the copy's."""
     if isinstance(result, KeyShare) and result.mta is not None:
         return replace(result, mta=mta_scheme(result.mta.identifier))

@@ -14,7 +14,7 @@ from mpcsim.attacks.model import Attack
 from mpcsim.errors import UsageError
 
 
-def selected(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tuple[Attack, ...]:
+def select_attacks(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tuple[Attack, ...]:
     """The attacks of these names and in these files.
 
     Args:
@@ -26,9 +26,9 @@ def selected(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tuple[Att
         UsageError: an unknown name; a file that cannot be read or run, or has no attack; an id
             that is there twice.
     """
-    own = [attack for file in files for attack in attacks_in(file)]
+    own = [attack for file in files for attack in load_attacks(file)]
     known = [*ATTACKS, *own]
-    _all_different(known)
+    _check_unique_ids(known)
     wanted = list(names)
     if not wanted:
         return tuple(own) or ATTACKS
@@ -36,12 +36,12 @@ def selected(names: Iterable[str] = (), files: Iterable[Path] = ()) -> tuple[Att
     for name in wanted:
         fitting = [attack for attack in known if name.casefold() in _names(attack)]
         if not fitting:
-            raise UsageError(_unknown(name, known))
+            raise UsageError(_unknown_name(name, known))
         found += [attack for attack in fitting if attack not in found]
     return tuple(found)
 
 
-def attacks_in(file: Path) -> tuple[Attack, ...]:
+def load_attacks(file: Path) -> tuple[Attack, ...]:
     """All attacks that a Python file defines, in its order, alone or in tuples and lists.
 
     The file is run, as ``python FILE`` would.
@@ -83,7 +83,7 @@ def _names(attack: Attack) -> set[str]:
     return {each.casefold() for each in (attack.id, attack.name, *attack.rows)}
 
 
-def _unknown(name: str, known: Sequence[Attack]) -> str:
+def _unknown_name(name: str, known: Sequence[Attack]) -> str:
     """Text of the error: ids alone say little, so that near ones come with their names."""
     wanted = name.casefold()
     near = [
@@ -96,7 +96,7 @@ def _unknown(name: str, known: Sequence[Attack]) -> str:
     return f"unknown attack {name!r}{hint} (known: {', '.join(each.id for each in known)})"
 
 
-def _all_different(attacks: Iterable[Attack]) -> None:
+def _check_unique_ids(attacks: Iterable[Attack]) -> None:
     seen: set[str] = set()
     for attack in attacks:
         if attack.id.casefold() in seen:

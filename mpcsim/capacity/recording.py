@@ -192,6 +192,6 @@ def _turns(
         if taken:
             queue = moments[0][nth].queue
             gives = by[first.index((turn, False), nth)]
-            limit = queue.capacity, queue.patience_s
+            limit = queue.capacity, queue.max_wait_s
             found.append(Turn(turn, by[nth], gives, refused[nth], *limit))
     return tuple(found)

@@ -46,14 +46,14 @@ def parser() -> argparse.ArgumentParser:
     from mpcsim.cli.measure import attacks, bench, calibrate, capacity
     from mpcsim.cli.service import (
         backup,
-        control,
         doctor,
         events,
+        fault_injection,
         gateway,
         mpc_node,
+        request_traces,
         rotate,
         serve,
-        stories,
     )
     from mpcsim.cli.simulate import compare, demo, networks, sim, trace
 
@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
         gateway,
         mpc_node,
         token,
-        control,
+        fault_injection,
         demo,
         sim,
         trace,
@@ -79,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
         backup,
         doctor,
         rotate,
-        stories,
+        request_traces,
     ):
         command.add(subparsers)
     return parser

@@ -22,8 +22,8 @@ from mpcsim.crypto.rng import Rng
 from mpcsim.ids import PartyId
 from mpcsim.protocols import dkg, ecdsa, frost, presign, presigned, reshare
 from mpcsim.protocols.engine import Definition, Party
-from mpcsim.protocols.engine.early import Early
 from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.engine.prestart import PrestartedParty
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 
 PROTOCOLS: Final[Mapping[str, Definition[Any, Any]]] = {
@@ -81,7 +81,7 @@ def signer(
     return frost.party(whole, session_id=session_id, rng=rng, listener=listener)
 
 
-def early(
+def prestart(
     curve_name: str,
     epoch: bytes,
     signers: tuple[int, ...],
@@ -92,8 +92,8 @@ def early(
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
     rng: Rng | None = None,
-) -> Early[Any, Any]:
-    """A signer that does not have its share yet; ``Early.party`` makes what ``signer`` does.
+) -> PrestartedParty[Any, Any]:
+    """Return a signer whose share is still to come; ``PrestartedParty.party`` makes it a party.
 
     Args:
         auth_keys: that this holder shares with every other (``KeyShare.auth_key``).
@@ -101,15 +101,15 @@ def early(
     Raises:
         UsageError: as from ``signer``, as far as it can be seen already; of the share, then.
     """
-    begin: Any = frost.early
+    begin: Any = frost.prestart
     if curve(curve_name) is SECP256K1:
-        begin = partial(ecdsa.early, path=path)
+        begin = partial(ecdsa.prestart, path=path)
     else:
         _check_path(curve_name, path)
-    early: Early[Any, Any] = begin(
+    prestarted: PrestartedParty[Any, Any] = begin(
         epoch, signers, message, me=me, auth_keys=auth_keys, session_id=session_id, rng=rng
     )
-    return early
+    return prestarted
 
 
 def _check_path(curve_name: str, path: Path) -> None:

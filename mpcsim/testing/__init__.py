@@ -15,8 +15,10 @@ told: briefly, with the seed and code that does the same again without Hypothesi
 
 from typing import Final
 
-from mpcsim.testing.backend import service_checks, waivers
+from mpcsim.testing.api_sequence import BrokenInvariant, Call, Failure
+from mpcsim.testing.backend import known_deviations, service_checks
 from mpcsim.testing.backend.asgi import AsgiTarget
+from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.service import (
     Answer,
     AsgiService,
@@ -26,14 +28,12 @@ from mpcsim.testing.backend.service import (
     Service,
 )
 from mpcsim.testing.backend.target import HttpTarget, Part, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.backend.waivers import Waivers
 from mpcsim.testing.invariants import Invariant, invariant
 from mpcsim.testing.machine.api_steps import ApiRun
 from mpcsim.testing.machine.machine import WalletMachine, check_wallet_service, machine_for
 from mpcsim.testing.profile import PROFILES, QUICK, SOAK, THOROUGH, Profile, Progress
 from mpcsim.testing.runs import protocol_checks
 from mpcsim.testing.runs.protocol_run import Order, Replay, run_over_network, run_protocol
-from mpcsim.testing.story import BrokenInvariant, Call, Failure
 
 __all__ = [
     "INVARIANTS",
@@ -52,6 +52,7 @@ __all__ = [
     "Failure",
     "HttpTarget",
     "Invariant",
+    "KnownDeviations",
     "Order",
     "Part",
     "Profile",
@@ -61,17 +62,16 @@ __all__ = [
     "Service",
     "Target",
     "TokenProvider",
-    "Waivers",
     "WalletMachine",
     "check_wallet_service",
     "gateway_tokens",
     "invariant",
+    "known_deviations",
     "machine_for",
     "protocol_checks",
     "run_over_network",
     "run_protocol",
     "service_checks",
-    "waivers",
 ]
 
 INVARIANTS: Final[dict[str, Invariant[...]]] = {

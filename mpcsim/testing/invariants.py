@@ -19,15 +19,15 @@ from contextvars import ContextVar
 from typing import Final, Generic, ParamSpec
 
 from mpcsim.errors import UsageError
-from mpcsim.testing.story import BrokenInvariant, is_told
+from mpcsim.testing.api_sequence import BrokenInvariant, is_broken_invariant
 
 P = ParamSpec("P")
 
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 EXCUSED: Final[ContextVar[Callable[[str], bool]]] = ContextVar("EXCUSED")
-"""Says of an invariant's name whether it may be broken just now (``waivers``)."""
+"""Says of an invariant's name whether it may be broken just now (``known_deviations``)."""
 
 
 class Invariant(Generic[P]):
@@ -47,7 +47,7 @@ class Invariant(Generic[P]):
         """What is raised."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Look; what is waived just now (``mpcsim.testing.backend.waivers``) may be broken.
+        """Check it, unless it is waived just now (``mpcsim.testing.backend.known_deviations``).
 
         Raises:
             BrokenInvariant: it does not hold (``Broken`` of this invariant), or the check has

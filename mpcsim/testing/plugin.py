@@ -19,8 +19,9 @@ whoever names it wants something tested.) ::
     def test_our_service(wallet_target, check_service):
         check_service(wallet_target, invariants=[ours])  # beside the kit's; see ``invariant``
 
-What a service does otherwise on purpose goes into a file, each with its reason (``waivers`` says
-what can be named), and is neither tested nor forgotten: ``--wallet-waivers waivers.toml``. ::
+What a service does otherwise on purpose goes into a file, each with its reason
+(``known_deviations`` says what can be named), and is neither tested nor forgotten:
+``--wallet-waivers waivers.toml``. ::
 
     health = "ours is a page for people"
     "sign_nonsense/answer_is_as_specified" = "we answer 422"
@@ -51,18 +52,18 @@ from typing import Any, Final, Protocol, TextIO, cast
 import pytest
 
 from mpcsim.errors import UsageError
-from mpcsim.testing.backend import waivers
+from mpcsim.testing.api_sequence import BrokenInvariant, is_broken_invariant
+from mpcsim.testing.backend import known_deviations
+from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.target import HttpTarget, Target, TokenProvider, gateway_tokens
-from mpcsim.testing.backend.waivers import Waivers
 from mpcsim.testing.invariants import Invariant
 from mpcsim.testing.machine.api_steps import ApiRun
 from mpcsim.testing.machine.machine import check_wallet_service, fresh_seed
 from mpcsim.testing.profile import PROFILES, QUICK, ROUND, Profile, Progress
-from mpcsim.testing.report import again, tell
-from mpcsim.testing.story import BrokenInvariant, is_told
+from mpcsim.testing.report import again, replace_traceback
 
 pytest_plugins = ["mpcsim.testing.wallet_plugin"]
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 LONG_S: Final = 20.0
 """A budget beyond that shows its progress."""
@@ -127,7 +128,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where pytest-timeout is in force, give a long budget the time it asks for."""
-    waivers_of(config)  # what is wrong with them is told at once
+    known_deviations_of(config)  # what is wrong with them is told at once
     seconds = profile_of(config).seconds
     if seconds is None or not config.pluginmanager.hasplugin("timeout"):
         return
@@ -144,7 +145,7 @@ def pytest_runtest_makereport(
     report = yield
     error = call.excinfo.value if call.excinfo else None
     if isinstance(error, BrokenInvariant) and not item.config.getoption("fulltrace"):
-        tell(item, report, error)
+        replace_traceback(item, report, error)
     return report
 
 
@@ -165,8 +166,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         if name == WAIVED
     ]
     if needed:
-        reasons = waivers_of(terminalreporter.config).reasons
-        said += waivers.told(reasons, sum(map(Counter, needed), Counter()))
+        reasons = known_deviations_of(terminalreporter.config).reasons
+        said += known_deviations.report_lines(reasons, sum(map(Counter, needed), Counter()))
     if said:
         terminalreporter.section(DONE)
     for line in said:
@@ -188,7 +189,7 @@ def profile_of(config: pytest.Config) -> Profile:
         raise pytest.UsageError(str(error)) from None
 
 
-def waivers_of(config: pytest.Config) -> Waivers:
+def known_deviations_of(config: pytest.Config) -> KnownDeviations:
     """The waivers of the command line.
 
     Raises:
@@ -196,7 +197,7 @@ def waivers_of(config: pytest.Config) -> Waivers:
     """
     path: str | None = config.getoption("--wallet-waivers")
     try:
-        return ApiRun.waiving(waivers.read(path) if path else {})
+        return ApiRun.to_known_deviations(known_deviations.read(path) if path else {})
     except (UsageError, OSError) as error:
         raise pytest.UsageError(f"--wallet-waivers {path}: {error}") from None
 
@@ -253,21 +254,25 @@ def wallet_target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 @pytest.fixture
-def wallet_waivers(request: pytest.FixtureRequest, record_property: Note) -> Iterator[Waivers]:
+def wallet_known_deviations(
+    request: pytest.FixtureRequest, record_property: Note
+) -> Iterator[KnownDeviations]:
     """What the service does otherwise on purpose, as the command line says; for ``ApiRun``."""
-    found = waivers_of(request.config)
+    found = known_deviations_of(request.config)
     yield found
     if found.reasons:
-        record_property(WAIVED, dict(found.met))
+        record_property(WAIVED, dict(found.use_counts))
 
 
 @pytest.fixture
-def wallet_script(wallet_target: Target, wallet_waivers: Waivers, record_property: Note) -> Script:
+def wallet_script(
+    wallet_target: Target, wallet_known_deviations: KnownDeviations, record_property: Note
+) -> Script:
     """An ``ApiRun`` at the target, for steps that are written down."""
 
     @contextmanager
     def script() -> Iterator[ApiRun]:
-        api = ApiRun(wallet_target, waivers=wallet_waivers)
+        api = ApiRun(wallet_target, known_deviations=wallet_known_deviations)
         yield api
         made = Progress("runs")
         made.step(api.calls, api.races)
@@ -281,7 +286,7 @@ def check_service(
     request: pytest.FixtureRequest,
     wallet_profile: Profile,
     wallet_seed: int,
-    wallet_waivers: Waivers,
+    wallet_known_deviations: KnownDeviations,
     record_property: Note,
 ) -> CheckService:
     """``check_wallet_service`` with profile, budget, seed and waivers of the command line."""
@@ -295,7 +300,7 @@ def check_service(
                 seed=wallet_seed,
                 progress=progress,
                 invariants=invariants,
-                waivers=wallet_waivers,
+                known_deviations=wallet_known_deviations,
             )
         except BrokenInvariant as broken:
             if (told := broken.failure) is not None and told.seed is not None:

@@ -21,8 +21,8 @@ from _pytest._code.code import (
     ReprTraceback,
 )
 
+from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.backend.target import without_credentials
-from mpcsim.testing.story import BrokenInvariant, Failure
 
 KIT: Final = Path(__file__).parent
 CAPTURED_LINES: Final = 40
@@ -32,7 +32,9 @@ _SELECTS: Final = re.compile(r"[\w:+.\[\]\\/-]+")
 """What pytest's -k takes for one word."""
 
 
-def tell(item: pytest.Item, report: pytest.TestReport, broken: BrokenInvariant) -> None:
+def replace_traceback(
+    item: pytest.Item, report: pytest.TestReport, broken: BrokenInvariant
+) -> None:
     """Put the story, if there is one, in the place of the traceback."""
     failure = broken.failure
     if failure is None:

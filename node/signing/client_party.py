@@ -116,7 +116,7 @@ class ClientParty(Generic[R]):
     ) -> None:
         """
         Args:
-            party: not yet started, or by ``Early.party``.
+            party: not yet started, or by ``PrestartedParty.party``.
             exchange: sends further messages of the session.
             identities: of those who sign what they do not seal.
             threaded: its steps take long: compute them in a thread.

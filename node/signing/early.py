@@ -1,6 +1,6 @@
 """Sessions whose first message travels with the request that opens the vault.
 
-A signer's first message takes no key share (``mpcsim.protocols.engine.early``), so that no round
+A signer's first message takes no key share (``mpcsim.protocols.engine.prestart``), so that no round
 trip goes by for the vault alone.
 """
 
@@ -17,7 +17,7 @@ from mpcsim.errors import UsageError
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
 from mpcsim.protocols import presign, signing
 from mpcsim.protocols.engine import Party
-from mpcsim.protocols.engine.early import Early
+from mpcsim.protocols.engine.prestart import PrestartedParty
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.rpc.session_keys import SessionKey
 from mpcsim.service.rpc.wire import Sign, Signing, UseProof, Vault
@@ -85,12 +85,12 @@ class Beginning:
         self.reply_key = ReplyKey(rng)
         who: Any = {"me": CLIENT, "auth_keys": keys, "session_id": session_id, "rng": rng}
         try:
-            self._early: Early[Any, Any]
+            self._early: PrestartedParty[Any, Any]
             if asked.count:
-                self._early = presign.early(epoch, signers, asked.count, **who)
+                self._early = presign.prestart(epoch, signers, asked.count, **who)
             else:
                 who["path"] = asked.path
-                self._early = signing.early(sealed.curve, epoch, signers, message, **who)
+                self._early = signing.prestart(sealed.curve, epoch, signers, message, **who)
         except UsageError as error:
             raise cannot_begin(error) from None
         messages = self._early.messages

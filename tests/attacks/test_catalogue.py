@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mpcsim.attacks.catalogue import ATTACKS, FAMILIES, NOT_APPLICABLE, REMARKS, ROWS, uncovered
-from mpcsim.attacks.model import Effect, Verdict, observe
+from mpcsim.attacks.model import Effect, Verdict, run_cell
 from mpcsim.errors import Reason
 
 MODES = {True: "on", False: "off"}
@@ -14,7 +14,7 @@ MODES = {True: "on", False: "off"}
 @pytest.mark.parametrize("check_on", MODES, ids=MODES.get)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.id)
 def test_cell(attack, check_on):
-    cell = observe(attack, check_on)
+    cell = run_cell(attack, check_on)
     assert cell.observed == cell.expected, f"{cell.observed} ({cell.observed.shown})"
     if not check_on:
         assert cell.observed.shown, "a successful attack says what was shown"

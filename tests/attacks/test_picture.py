@@ -1,13 +1,13 @@
 """The matrix at a glance: every finding has its words, and what is worse is darker."""
 
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import Cell, Effect, aborted, broken
-from mpcsim.attacks.picture import OTHER, SERIOUS, at_a_glance
+from mpcsim.attacks.model import Cell, Effect, Finding
+from mpcsim.attacks.picture import OTHER, SERIOUS, matrix_chart
 from mpcsim.attacks.report import Matrix
 from mpcsim.errors import InRound, Reason
 from tests.helpers.pictures import check_texts, hues, written
 
-ABORTED = aborted(Reason.SHARE_INCONSISTENT, InRound(4, "finish"), culprits=[2])
+ABORTED = Finding.aborted(Reason.SHARE_INCONSISTENT, InRound(4, "finish"), culprits=[2])
 
 
 def test_every_effect_has_its_words():
@@ -22,10 +22,10 @@ def test_all_of_it_at_a_glance():
         for at, attack in enumerate(ATTACKS)
         for cell in (
             Cell(attack, True, ABORTED),
-            Cell(attack, False, broken(effects[at % len(effects)])),
+            Cell(attack, False, Finding.broken(effects[at % len(effects)])),
         )
     ]
-    figure = at_a_glance(Matrix(tuple(cells)))
+    figure = matrix_chart(Matrix(tuple(cells)))
     check_texts(figure)
     assert not hues(figure)
     assert figure.get_figheight() <= 9

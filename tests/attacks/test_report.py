@@ -8,8 +8,8 @@ import pytest
 
 from mpcsim.attacks import report
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import Cell, Effect, Finding, Verdict, broken, harmless
-from mpcsim.attacks.selection import selected
+from mpcsim.attacks.model import Cell, Effect, Finding, Verdict
+from mpcsim.attacks.selection import select_attacks
 from mpcsim.cli import main
 from mpcsim.errors import InRound, UsageError
 
@@ -30,13 +30,17 @@ def test_a_missing_cell_is_missed():
     assert not matrix.complete
     mode = "on" if gone.check_on else "off"
     assert matrix.missing == (f"{gone.attack.id} (check {mode})",)
-    assert matrix.total == 2 * len(ATTACKS) == matrix.good + 1
+    assert matrix.total == 2 * len(ATTACKS) == matrix.expected_count + 1
     assert "Missing cells" in report.as_text(matrix)
 
 
 @pytest.mark.parametrize(
     "found",
-    [harmless(), broken(Effect.LEAK), Finding(Verdict.ERROR, shown="KeyError: 'x'")],
+    [
+        Finding.harmless(),
+        Finding.broken(Effect.LEAK),
+        Finding(Verdict.ERROR, shown="KeyError: 'x'"),
+    ],
     ids=str,
 )
 def test_an_unexpected_cell_is_shown_with_what_was_expected(found):
@@ -44,7 +48,7 @@ def test_an_unexpected_cell_is_shown_with_what_was_expected(found):
     cells[1] = replace(cells[1], observed=found)
     matrix = report.collect(cells)
     assert not matrix.complete
-    assert matrix.good == matrix.total - 1
+    assert matrix.expected_count == matrix.total - 1
     text = report.line(cells[1])
     assert "UNEXPECTED" in text
     assert str(found) in text
@@ -108,24 +112,24 @@ def test_a_file_in_no_directory_is_a_usage_error(tmp_path, capsys):
 )
 def test_an_unknown_attack(name, message):
     with pytest.raises(UsageError, match=re.escape(message)):
-        selected([name])
+        select_attacks([name])
 
 
 OWN = """
 from dataclasses import replace
 from mpcsim.attacks.gallery.frost import cheating_signer, signer
-from mpcsim.attacks.model import Attack, aborted
-from mpcsim.attacks.stage import CHEATER, end_of, play
+from mpcsim.attacks.model import Attack, Finding
+from mpcsim.attacks.harness import CHEATER, finding_of, run_to_end
 from mpcsim.errors import InRound, Reason
 from mpcsim.sim import Adversary, on
 
 def doubled(build):
     twice = on("SignatureShare", lambda sent: replace(sent, share=sent.share + sent.share))
-    play(honest := signer(build, 1), Adversary(cheating_signer(), twice))
-    return end_of(honest)
+    run_to_end(honest := signer(build, 1), Adversary(cheating_signer(), twice))
+    return finding_of(honest)
 
-NAMED = aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER})
-MINE = Attack(id="twice", name="a doubled share", play=doubled, expected_on=NAMED)
+NAMED = Finding.aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER})
+MINE = Attack(id="twice", name="a doubled share", run=doubled, expected_on=NAMED)
 """
 
 
@@ -167,7 +171,7 @@ def test_an_attack_of_ones_own_that_comes_out_otherwise(own, capsys):
         ("def f(:", "my_attacks.py: SyntaxError"),
         ("from mpcsim.attacks.gallery.frost import *", "has no Attack"),
         (OWN.replace('id="twice"', 'id="d1"'), "attack d1 is there twice"),
-        (OWN.replace("play=doubled", "play=doubled, research=1"), "belong together"),
+        (OWN.replace("run=doubled", "run=doubled, research=1"), "belong together"),
     ],
 )
 def test_a_file_that_is_of_no_use(own, monkeypatch, capsys, text, message):

@@ -8,9 +8,9 @@ import pytest
 
 from mpcsim.attacks import research
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.model import observe
+from mpcsim.attacks.harness import honest_party, run_to_end
+from mpcsim.attacks.model import run_cell
 from mpcsim.attacks.research import PRODUCT, ResearchBuild, Shape
-from mpcsim.attacks.stage import party, play
 from mpcsim.crypto import schnorr
 from mpcsim.errors import Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa, frost, reshare
@@ -71,7 +71,7 @@ def test_importing_the_product_does_not_load_the_gallery():
 def test_an_attack_that_worked_without_the_check_still_fails_with_it():
     (rogue_key,) = [attack for attack in ATTACKS if attack.id == "D1"]
     for check_on in (True, False, True):
-        assert observe(rogue_key, check_on).as_expected
+        assert run_cell(rogue_key, check_on).as_expected
 
 
 def test_only_the_named_reasons_are_off():
@@ -108,7 +108,7 @@ def run_all(build):
     new = {}
     for curve in ("secp256k1", "ed25519"):
         agreed = dkg.setup(curve, 2, (1, 2, 3))
-        outcomes = play(*(party(build, DKG, agreed, i) for i in (1, 2, 3)))
+        outcomes = run_to_end(*(honest_party(build, DKG, agreed, i) for i in (1, 2, 3)))
         new[curve] = {i: outcome.result for i, outcome in outcomes.items()}
     ed, secp = new["ed25519"], new["secp256k1"]
     signing = [
@@ -117,7 +117,9 @@ def run_all(build):
         (RESHARE, [reshare.setup(ed[1].record, (1, 2, 3), share=ed[i]) for i in (1, 2, 3)]),
     ]
     outcomes = [
-        play(*(party(build, definition, setup, i) for i, setup in enumerate(setups, start=1)))
+        run_to_end(
+            *(honest_party(build, definition, setup, i) for i, setup in enumerate(setups, start=1))
+        )
         for definition, setups in signing
     ]
     return new, outcomes

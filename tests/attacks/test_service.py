@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from mpcsim.attacks.service import report
+from mpcsim.attacks.service.attack_environment import AttackEnvironment
 from mpcsim.attacks.service.builds import PRODUCT
 from mpcsim.attacks.service.catalogue import CELLS, ENTRIES, FAMILIES, NAMED, uncovered
 from mpcsim.attacks.service.findings import Finding, Verdict
-from mpcsim.attacks.service.model import Cell, observe
-from mpcsim.attacks.service.stage import Stage
+from mpcsim.attacks.service.model import Cell, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal
 from mpcsim.ids import MPC_NODES
 from tests.helpers.repo import ROOT
@@ -25,14 +25,14 @@ def named(entry):
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_the_service_as_it_is(entry):
-    cell = observe(entry)
+    cell = run_cell(entry)
     assert cell.as_expected, cell
 
 
 @pytest.mark.parametrize("entry", REFUSED, ids=named)
 def test_without_the_check_the_attack_succeeds(entry):
     build = entry.research()
-    cell = observe(entry, build)
+    cell = run_cell(entry, build)
     assert cell.as_expected, cell
     assert repr(build).startswith("RESEARCH: ")
     assert cell.build is not PRODUCT
@@ -46,10 +46,10 @@ def test_a_refusal_is_expected_in_words_of_its_own():
 
 
 def test_the_rest_node_knows_who_the_mpc_nodes_are_from_the_start():
-    with Stage() as stage:
-        found = stage.service.app.state.wallet._gateway._trust
+    with AttackEnvironment() as env:
+        found = env.service.app.state.wallet._gateway._trust
         assert found._given
-        assert found._identities == {i: stage.node(i).hello().identity for i in MPC_NODES}
+        assert found._identities == {i: env.node(i).hello().identity for i in MPC_NODES}
 
 
 def test_every_cell_of_the_table_is_executed():
@@ -87,8 +87,8 @@ def test_entries_say_what_the_table_says():
 def test_what_a_research_build_replaces_is_its_own():
     """The product refuses as before, after all that."""
     for entry in REFUSED[:3]:
-        assert observe(entry, entry.research()).as_expected
-        assert observe(entry).as_expected
+        assert run_cell(entry, entry.research()).as_expected
+        assert run_cell(entry).as_expected
 
 
 # ---------------------------------------------------------------------- the report
@@ -130,16 +130,16 @@ def test_a_refusal_that_does_not_come_or_comes_from_elsewhere_is_not_as_document
     assert cells[at].observed == found
     matrix = report.collect(cells)
     assert not matrix.complete
-    assert matrix.good == len(cells) - 1
+    assert matrix.expected_count == len(cells) - 1
     assert "NOT AS DOCUMENTED" in report.line(cells[at])
     assert "**NOT AS DOCUMENTED**" in report.table(matrix)
 
 
 def test_an_entry_that_raises_is_a_cell():
-    def fails(stage):
+    def fails(env):
         raise KeyError("oops")
 
-    cell = observe(replace(ENTRIES[0], play=fails))
+    cell = run_cell(replace(ENTRIES[0], run=fails))
     assert cell.observed.verdict is Verdict.ERROR
     assert not cell.as_expected
 

@@ -30,8 +30,8 @@ from mpcsim.protocols.engine import (
     Delivery,
     Inbox,
     Round,
+    RoundOutput,
     Sends,
-    Turn,
     View,
     check_echo,
     echo,
@@ -69,19 +69,19 @@ class Drawn:
     blinding: bytes = field(repr=False)
 
 
-def round_1_commit(view: View[Toss], keep: None, inbox: Inbox) -> Turn:
+def round_1_commit(view: View[Toss], keep: None, inbox: Inbox) -> RoundOutput:
     """Draw a coin and commit to it."""
     drawn = Drawn(view.rng.bytes(32), view.rng.bytes(32))
     commitment = commit(view.session_id, view.me, drawn.blinding, drawn.coin)
-    return Turn(keep=drawn, broadcast=Commit(commitment))
+    return RoundOutput(keep=drawn, broadcast=Commit(commitment))
 
 
-def round_2_reveal(view: View[Toss], keep: Drawn, inbox: Inbox) -> Turn:
+def round_2_reveal(view: View[Toss], keep: Drawn, inbox: Inbox) -> RoundOutput:
     """Open the commitment, now that everyone is committed, and say what one has seen."""
-    return Turn(broadcast=Reveal(echo(view, inbox, Commit), keep.coin, keep.blinding))
+    return RoundOutput(broadcast=Reveal(echo(view, inbox, Commit), keep.coin, keep.blinding))
 
 
-def round_3_result(view: View[Toss], keep: None, inbox: Inbox) -> Turn:
+def round_3_result(view: View[Toss], keep: None, inbox: Inbox) -> RoundOutput:
     """Check what was opened, and add it up."""
     commits, reveals = inbox.everyone(Commit), inbox.everyone(Reveal)
     seen = echo(view, inbox, Commit)
@@ -91,7 +91,7 @@ def round_3_result(view: View[Toss], keep: None, inbox: Inbox) -> Turn:
         fits = opens(V, view.session_id, j, opened.blinding, opened.coin)
         check(fits, Reason.COMMITMENT_OPENING, j)
     coins = [reveal.coin for reveal in reveals.values()]
-    return Turn(result=bytes(reduce(xor, column) for column in zip(*coins, strict=True)))
+    return RoundOutput(result=bytes(reduce(xor, column) for column in zip(*coins, strict=True)))
 
 
 def check_setup(agreed: Toss, me: PartyId) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from mpcsim.crypto.groups.group import Scalar
 from mpcsim.crypto.rng import Rng
-from mpcsim.protocols.engine import Turn, View
+from mpcsim.protocols.engine import RoundOutput, View
 from mpcsim.protocols.local_run import InFlight, Schedule
 from mpcsim.sim.run.adversary import Adversary, Item, Tamper, Tampered, honest, on, with_round
 
@@ -22,10 +22,12 @@ __all__ = [
 ]
 
 
-def drawing(first: Scalar) -> Callable[..., Turn]:
+def drawing(first: Scalar) -> Callable[..., RoundOutput]:
     """For ``with_round``: the round's first random scalar is ``first`` (not zero)."""
 
-    def run(original: Callable[..., Turn], view: View, keep: object, inbox: object) -> Turn:
+    def run(
+        original: Callable[..., RoundOutput], view: View, keep: object, inbox: object
+    ) -> RoundOutput:
         return original(replace(view, rng=_Loaded(view.rng, first)), keep, inbox)
 
     return run

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mpcsim.attacks.catalogue import ATTACKS
-from mpcsim.attacks.picture import at_a_glance
+from mpcsim.attacks.picture import matrix_chart
 from mpcsim.attacks.report import collect, run
 from mpcsim.capacity import Deployment, Part
 from mpcsim.crypto.rng import SeededRng
@@ -230,7 +230,7 @@ def flow() -> Flow:
 def attacks() -> Figure:
     """Some of the matrix."""
     some = [attack for attack in ATTACKS if attack.id in ("D3", "S5", "O2a", "D1")]
-    return at_a_glance(collect(list(run(some))))
+    return matrix_chart(collect(list(run(some))))
 
 
 def every() -> dict[str, Draw]:

@@ -578,7 +578,7 @@ async def until(is_met: Callable[[], Any]) -> None:
 
 async def delivered(gateway: OpenGateway) -> None:
     """Wait until every MPC node has said what it makes of each suspension."""
-    await until(lambda: not gateway.gateway.suspensions._untold)
+    await until(lambda: not gateway.gateway.suspensions._undelivered)
 
 
 def check_signature(share: KeyShare, message: bytes, signature: Any, path: bip32.Path = ()) -> None:

@@ -9,7 +9,7 @@ from mpcsim.crypto.encoding import U16, U32, Bytes, Message, Seq, WireContext, w
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Definition, Delivery, Party, Round, Sends, Turn
+from mpcsim.protocols.engine import Definition, Delivery, Party, Round, RoundOutput, Sends
 from mpcsim.protocols.engine.envelope import HEADER_BYTES
 
 BLOB = Bytes(1 << 17)
@@ -39,16 +39,16 @@ def blob(size: int) -> bytes:
     return bytes(size - HEADER_BYTES - 4)
 
 
-def ask(view: Any, keep: Any, inbox: Any) -> Turn:
-    return Turn(broadcast=Question(blob(view.setup.question)) if view.me == 1 else None)
+def ask(view: Any, keep: Any, inbox: Any) -> RoundOutput:
+    return RoundOutput(broadcast=Question(blob(view.setup.question)) if view.me == 1 else None)
 
 
-def answer(view: Any, keep: Any, inbox: Any) -> Turn:
-    return Turn(broadcast=Answer(blob(view.setup.answer)) if view.me != 1 else None)
+def answer(view: Any, keep: Any, inbox: Any) -> RoundOutput:
+    return RoundOutput(broadcast=Answer(blob(view.setup.answer)) if view.me != 1 else None)
 
 
-def end(view: Any, keep: Any, inbox: Any) -> Turn:
-    return Turn(result="done")
+def end(view: Any, keep: Any, inbox: Any) -> RoundOutput:
+    return RoundOutput(result="done")
 
 
 ASKED = Sends(Question, Delivery.BROADCAST, "asker", "others", sealed=False)

@@ -89,7 +89,7 @@ class World:
             case "activate", SignedRecord():
                 node.activate(body)
             case "standing", Ask():
-                return node.standing(body).to_bytes()
+                return node.activation_state(body).to_bytes()
             case "abort", End():
                 return node.abort(body).to_bytes()
             case "drop", Drop():
@@ -158,7 +158,7 @@ class World:
                 outcome = next(outcomes, FINE)
                 if outcome == "gateway stopped":
                     raise Stopped
-                decision.heard(request, self.ask(request, outcome))
+                decision.take_answer(request, self.ask(request, outcome))
             if decision.record:
                 self.register(decision.record)
         assert not decision.requests()
@@ -173,10 +173,12 @@ class World:
         """Resolve with both nodes in reach; the epoch that is in force."""
         self.arrive()
         decision = self.decide()
-        assert decision.fits
-        assert not decision.alone
+        assert decision.is_consistent
+        assert not decision.has_lone_vote
         assert not decision.failures
-        states = [{h.key_id: h.state for h in s.holdings("", 9)} for s in self.stores.values()]
+        states = [
+            {h.key_id: h.state for h in s.share_inventory("", 9)} for s in self.stores.values()
+        ]
         assert all(VOTED not in held.values() for held in states)
         active = {key for held in states for key, state in held.items() if state == ACTIVE}
         assert len(active) <= 1

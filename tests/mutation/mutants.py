@@ -25,8 +25,8 @@ SOURCES = (
     *_paths("mpcsim/service/rpc", "tokens grants mail notices pins statements", ".py"),
     *_paths("mpcsim/service/mpc_node", "app boot events node peer presignatures shares", ".py"),
     *_paths("mpcsim/service/mpc_node", "agreement sessions store verbs"),
-    *_paths("mpcsim/service/gateway", "gateway meeting", ".py"),
-    *_paths("mpcsim/service/gateway/sessions", "sessions sieve streaming waves", ".py"),
+    *_paths("mpcsim/service/gateway", "gateway introduction", ".py"),
+    *_paths("mpcsim/service/gateway/sessions", "sessions body_validation streaming routing", ".py"),
     *_paths(
         "mpcsim/service/gateway/activation", "activation attestations decision suspensions", ".py"
     ),

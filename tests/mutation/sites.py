@@ -27,19 +27,28 @@ from typing import TypeGuard
 REFUSALS = frozenset(
     (
         *("AnotherBoot", "ApiError", "BadRequest", "CheckFailed", "GrantRefused", "RecordError"),
-        *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "OutOfStep", "Refused"),
+        *("InvalidEncoding", "MalformedVault", "NodeFailed", "NotFound", "StaleUpdate", "Refused"),
         *("TokenError", "Unauthorized", "UnknownSigningKey", "UnsignedRecord", "UntrustedNode"),
         *("UsageError", "ValueError", "WrongKey"),
     )
 )
 
-CHECKING = frozenset({"finish", "known_curve", "_share_key", "sign_once", "_whole_wallet"})
+CHECKING = frozenset({"finish", "known_curve", "_share_key", "sign_once"})
 """Functions whose name does not begin with ``check``, but whose call as a statement checks."""
 PASSING = frozenset({"_consistent"})
 """Functions that check their first argument and return it."""
 VERDICTS = frozenset(
     (
-        *("_follows", "_learn", "_newer", "_tell", "authenticated", "genuine", "names", "opened"),
+        *(
+            "_follows",
+            "_learn",
+            "_is_newer",
+            "_deliver_notice",
+            "authenticated",
+            "genuine",
+            "names",
+            "opened",
+        ),
         *("signed_by", "verifies", "vouched", "voted"),
     )
 )

@@ -230,7 +230,7 @@ def recovering_already(found, api):
     gateway = found.gateway.gateway
     place = gateway.registry.user_by_name("alice").user_id, "ed25519"
     # The lock that another recovery would hold: it is held for no longer than a call.
-    leave = asyncio.run(gateway.sessions._making.take(place))
+    leave = asyncio.run(gateway.sessions._making.acquire(place))
     try:
         response = request_to(found, api, "/v3/wallet/recover")
     finally:

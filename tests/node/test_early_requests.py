@@ -87,7 +87,7 @@ def test_nonces_are_hedged_with_what_there_is_before_the_share() -> None:
             "auth_keys": kept,
             "session_id": session,
         } | changes
-        early = frost.early(me=CLIENT, rng=Stuck(), **given)
+        early = frost.prestart(me=CLIENT, rng=Stuck(), **given)
         # What it has said is sealed already, and nobody else has the keys.
         said = Commitments.decode(early._payload, frost.FROST.wire(None))  # type: ignore[arg-type]
         return said.hiding.encode() + said.binding.encode()
@@ -141,7 +141,7 @@ async def test_an_answer_to_another_request_blames_nobody(curve: str, house: Hou
         # It was opened to the thief's reply key; so that the client sees its own (what the
         # thief has no way to do, and no other answer would be looked at):
         stored, half = node.store.find(asked[0].key_id.hex()), mine.halves[OPERATOR]
-        own = node._vault.rewrapped(stored, half, mine.reply_key, whole=False)
+        own = node._vault.rewrap(stored, half, mine.reply_key, whole=False)
         return replace(answer, half=own).to_bytes()
 
     house.transport.request = first  # type: ignore[method-assign]

@@ -144,7 +144,7 @@ async def test_while_the_first_call_waits_for_others_it_is_told_to_wait(house: H
 
     place = house.caller().claims.user_id, ED
     # The lock that the first call would hold.
-    leave = await house.gateway.gateway.sessions._making.take(place)
+    leave = await house.gateway.gateway.sessions._making.acquire(place)
     await check_waiting(again(house, "generate"))
     leave()
     await check_works(house, await again(house, "generate"))
@@ -207,7 +207,7 @@ async def test_while_a_vote_is_undecided_it_is_told_to_wait(verb: str, house: Ho
 
 @pytest.mark.parametrize(
     ("writes", "error", "made"),
-    [("put", errors.OutcomeUnknown, 1), ("put_attempt", errors.Upstream, 0)],
+    [("put", errors.OutcomeUnknown, 1), ("put_named_call", errors.Upstream, 0)],
     ids=["what is decided", "the name"],
 )
 async def test_what_the_registry_cannot_write(

@@ -63,13 +63,13 @@ def another_process() -> None:
 def held(house: House, party: PartyId) -> tuple[int, int]:
     """How many parts and allowances an MPC node keeps."""
     node = house.gateway.links[party].node
-    return node._presignatures.parts._shelf._size, node._presignatures.allowances._shelf._size
+    return node._presignatures.shares._pool._size, node._presignatures.usage_tokens._pool._size
 
 
 def consume_nothing(house: House, party: PartyId) -> None:
     """Have an MPC node sign with a presignature as often as it is asked."""
-    parts = house.gateway.links[party].node._presignatures.parts
-    parts.take = lambda key_id, name: replace(parts._shelf._of[key_id][name], use=Use())
+    parts = house.gateway.links[party].node._presignatures.shares
+    parts.take = lambda key_id, name: replace(parts._pool._of[key_id][name], use=Use())
 
 
 def altered(text: str, **changes: Any) -> str:
@@ -160,7 +160,7 @@ async def test_many_signatures_void_nothing(monkeypatch: pytest.MonkeyPatch, hou
     told so once."""
     record = await house.generate("secp256k1")
     made = await house.presign(record, 2)
-    monkeypatch.setattr(boot, "MAX_SIGNED", 2)
+    monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 2)
     for _ in range(4):
         await house.sign(record)
     made, calls = await sign(house, record, made)

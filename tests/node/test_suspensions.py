@@ -327,7 +327,7 @@ async def test_only_a_record_that_replaces_the_epoch_ends_a_report(
             await asyncio.sleep(0.01)
         assert not answers
         assert (case.record == caught) == (recoveries == 0)
-        assert bool(registry.notices()) == (recoveries == 0)
+        assert bool(registry.suspension_notices()) == (recoveries == 0)
         await delivered(house.gateway)
 
 
@@ -340,7 +340,7 @@ async def test_a_node_that_ends_makes_a_last_attempt_and_waits_no_longer(case, l
         async with asyncio.timeout(4):
             await house.wallet.close()
         assert house.transport.seen.count("suspend") == 2
-        assert house.gateway.gateway.registry.notices()
+        assert house.gateway.gateway.registry.suspension_notices()
 
 
 @pytest.mark.parametrize(("early", "verb"), [(True, "sign"), (False, "open")])

@@ -40,7 +40,7 @@ def house(request: pytest.FixtureRequest, clock: Clock) -> House:
 
 async def told(house: House) -> None:
     """What the MPC nodes are told in the background, they have been told."""
-    await asyncio.gather(*house.gateway.gateway.attestations._under_way.values())
+    await asyncio.gather(*house.gateway.gateway.attestations._exchanges.values())
 
 
 @pytest.mark.few(2)
@@ -182,7 +182,7 @@ async def test_statements_that_are_not_the_others(house: House, clock: Clock) ->
     reply = node.handle("attest", link.grant(Scope("attest")), Attest().to_bytes())
     true = SignedAttestation.from_bytes(reply)
     assert signed_by(node.hello().identity, true.statement, true.signature)
-    mine = house.gateway.links[OPERATOR].node._attestations.made()
+    mine = house.gateway.links[OPERATOR].node._attestations.make_statement()
     forged = replace(true.statement, at_ms=true.statement.at_ms + 1)
     for bad in (
         mine,
@@ -221,7 +221,7 @@ async def test_clocks_that_were_ahead(house: House, clock: Clock) -> None:
     operator = house.gateway.links[OPERATOR].node._attestations
     with pytest.raises(NodeFailed, match="not heard from the institution within an hour"):
         operator.check(bytes.fromhex(record.key_id))
-    heard(house, house.gateway.links[INSTITUTION].node._attestations.made())
+    heard(house, house.gateway.links[INSTITUTION].node._attestations.make_statement())
     operator.check(bytes.fromhex(record.key_id))
 
 
@@ -247,10 +247,10 @@ async def test_an_older_statement_does_not_take_the_place_of_a_newer_one(
 ) -> None:
     record = await house.generate("ed25519")
     node = house.gateway.links[INSTITUTION].node
-    before = node._attestations.made()
+    before = node._attestations.make_statement()
     clock.now += 10
     node.store.suspend(record.key_id, "seen cheating")
-    heard(house, node._attestations.made())
+    heard(house, node._attestations.make_statement())
     heard(house, before)
     with pytest.raises(Refused, match="suspended at the institution"):
         house.gateway.links[OPERATOR].node._attestations.check(bytes.fromhex(record.key_id))
@@ -264,7 +264,7 @@ async def test_more_suspended_keys_than_a_statement_can_name(
     for record in records:
         node.store.suspend(record.key_id, "seen cheating")
     monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 3)
-    assert len(node._attestations.made().statement.suspended) == 3
+    assert len(node._attestations.make_statement().statement.suspended) == 3
     monkeypatch.setattr("mpcsim.service.mpc_node.agreement.attestations.MAX_ATTESTED", 2)
     with pytest.raises(NodeFailed, match="more suspended keys than it can list"):
-        node._attestations.made()
+        node._attestations.make_statement()

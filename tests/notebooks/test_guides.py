@@ -116,7 +116,7 @@ def data_folder(stack: ExitStack) -> Mapping[str, Any]:
     def make_key(name: str) -> str:
         async def made() -> str:
             with closing(open_gateway(data, GatewayOptions(mpc_nodes=addresses))) as gateway:
-                await gateway.gateway.meeting.hold()
+                await gateway.gateway.introduction.introduce()
                 client = Client.of(gateway, name)
                 await client.generate("ed25519")
                 for link in gateway.links.values():

@@ -40,7 +40,7 @@ from mpcsim.protocols.engine.randomness import hedged_seed, round_rng
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.frost import rounds as frost_rounds
 from mpcsim.protocols.frost.messages import Commitments
-from mpcsim.protocols.frost.steps import early_hedge
+from mpcsim.protocols.frost.steps import prestart_hedge
 from mpcsim.protocols.key_share import CHECKSUM_BYTES, KeyShare, _stored
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.presign import rounds as presign_rounds
@@ -342,7 +342,7 @@ USES = [
         lambda request, who, rho: shift(request, {who: rho, 7: A}),
         "request who rho",
     ),
-    uses(Tag.FROST_HEDGE, early_hedge, "session_id signers message", auth_keys=PAIRS),
+    uses(Tag.FROST_HEDGE, prestart_hedge, "session_id signers message", auth_keys=PAIRS),
     uses(
         Tag.FROST_VIEW,
         frost_view,
@@ -402,7 +402,7 @@ USES = [
     ),
     uses(
         Tag.SUSPENSION_TAG,
-        lambda key, **at: Suspensions.tag(Stub(_tag_key=key, _day=7), Occasion(**at)),
+        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key, _day=7), Occasion(**at)),
         "key user_id key_id session_id",
     ),
     of_fields(

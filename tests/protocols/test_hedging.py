@@ -35,7 +35,7 @@ def early(protocol, *about, session_id=A, share=SECP[CLIENT], signers=PAIR, **mo
     """The same of a client that has said it before it had its share."""
     keys = share.auth_keys((OPERATOR, INSTITUTION))
     who = {"me": CLIENT, "auth_keys": keys, "session_id": session_id, **more}
-    return lambda rng: protocol.early(share.record.epoch, signers, *about, rng=rng, **who).party(
+    return lambda rng: protocol.prestart(share.record.epoch, signers, *about, rng=rng, **who).party(
         share
     )
 

@@ -9,7 +9,7 @@ from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
 from mpcsim.errors import UsageError
 from mpcsim.protocols.local_run import results, run
 from mpcsim.protocols.sample_keys import keys, session_id
-from mpcsim.protocols.signing import early, signer, to_sign, verifies
+from mpcsim.protocols.signing import prestart, signer, to_sign, verifies
 
 
 def test_a_signature_of_a_child_key():
@@ -31,7 +31,7 @@ def test_no_children_on_ed25519():
     with pytest.raises(UsageError, match=words):
         signer(share, (1, 2), b"pay", path=(0,), session_id=session_id("pay"))
     with pytest.raises(UsageError, match=words):
-        early(
+        prestart(
             "ed25519",
             share.record.epoch,
             (1, 2),

@@ -79,9 +79,9 @@ INSIDE: dict[str, list[list[str]]] = {
     ],
     "service/gateway": [
         ["links", "registry"],
-        ["fitting", "sessions"],
+        ["sessions", "store_consistency"],
         ["activation", "limits"],
-        ["diagnosis", "meeting"],
+        ["diagnosis", "introduction"],
         ["gateway"],
         ["api"],
     ],
@@ -108,7 +108,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["controlled"],
     ],
     "testing": [
-        ["model", "profile", "story"],
+        ["model", "profile", "api_sequence"],
         ["invariants"],
         ["backend", "runs"],
         ["machine", "protocols", "report", "wallet_plugin"],
@@ -123,7 +123,7 @@ INSIDE: dict[str, list[list[str]]] = {
         ["calibration", "experiments", "plan", "precompile"],
     ],
     "attacks": [
-        *([each] for each in ("research", "model", "stage", "gallery", "catalogue")),
+        *([each] for each in ("research", "model", "harness", "gallery", "catalogue")),
         *([each] for each in ("selection", "report")),
         ["picture", "service"],
     ],

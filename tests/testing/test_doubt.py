@@ -29,12 +29,12 @@ def test_a_key_made_or_recovered_without_an_answer_is_recovered():
         api.recover(*at)
         api.generate("bob", "ed25519")
         api.generate_twice_at_once("carol", "ed25519")
-        taken = len(api.story.steps)
+        taken = len(api.sequence.steps)
         for user in ("alice", "bob", "carol"):  # what these would be answered, nobody knows
             api.sign(user, "ed25519")
             api.recover(user, "ed25519")
             api.wallet(user)
-        assert len(api.story.steps) == taken
+        assert len(api.sequence.steps) == taken
         Service.made.late = False
         api.lose_nothing()
         for user in ("alice", "bob", "carol"):
@@ -67,7 +67,7 @@ def test_a_life_with_outages_and_several_requests_at_once():
             api.sign_with_child(*at, "m/1", share=share)
             api.child_key(*at, "m/1", share=share)
         api.end()
-    said = api.story.sentences()
+    said = api.sequence.sentences()
     assert {"the operator went down", "bob sent 2 requests at once to generate an ed25519 key"} <= {
         *said
     }

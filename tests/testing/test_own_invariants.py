@@ -65,7 +65,7 @@ def test_one_that_holds_is_asked_after_every_step():
 
     @testing.invariant
     def present(api: testing.ApiRun) -> str | None:
-        asked.append((len(api.story.steps), len(api.exchanged), api.has_key("alice", "ed25519")))
+        asked.append((len(api.sequence.steps), len(api.exchanged), api.has_key("alice", "ed25519")))
         return None
 
     with OwnNode() as target:

@@ -161,7 +161,7 @@ def test_a_deviation_is_blamed_on_whoever_deviates():
     outcome = run.outcomes[1]
     assert isinstance(outcome, Aborted)
     assert outcome.culprits == {2}
-    assert run.story[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
+    assert run.sentences[-1] == "party 2 sent party 1 a SignatureShare with share + 1"
 
 
 def test_what_a_run_cannot_do_is_refused():

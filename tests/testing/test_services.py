@@ -36,7 +36,7 @@ def run_through(target: HttpTarget) -> ApiRun:
     api.unauthenticated("alice", "ed25519", "garbage")
     api.recover("alice", "ed25519")
     api.sign("alice", "ed25519", share=0)
-    api.trespass("bob", "alice", "ed25519", "sign")
+    api.access_other_users_key("bob", "alice", "ed25519", "sign")
     api.end()
     return api
 
@@ -106,7 +106,7 @@ def test_steps_that_the_target_cannot_do_are_left_out():
         api.lose(1)
         api.unauthenticated("alice", "ed25519", "expired")
         api.sign("alice", "ed25519")  # there is no key
-        assert api.story.steps == []
+        assert api.sequence.steps == []
 
 
 def test_clients_that_are_given_are_used():

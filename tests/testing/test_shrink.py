@@ -43,9 +43,9 @@ def shrunk(service: Any, calls: Sequence[Call]) -> tuple[list[Call], list[Sequen
     "call",
     [
         Call("sign", ED),
-        Call("trespass", ED | {"owner": "alice", "operation": "sign"}),
-        Call("trespass", ED | {"owner": "bob", "operation": "sign"}),
-        Call("trespass_under_own_key", ED | {"owner": "bob"}),
+        Call("access_other_users_key", ED | {"owner": "alice", "operation": "sign"}),
+        Call("access_other_users_key", ED | {"owner": "bob", "operation": "sign"}),
+        Call("access_other_users_key_under_own_id", ED | {"owner": "bob"}),
         *(Call("unauthenticated", ED | {"fault": fault}) for fault in ("expired", "key token")),
         Call("sign_while_recovering", ED),
         Call("all_sign_at_once"),
@@ -58,7 +58,7 @@ def test_skipped_steps_ask_nothing(call):
     target = SimpleNamespace(loses=0)  # has no ask, and no token
     api = ApiRun(target)
     api.play([call])
-    assert api.story.steps == []
+    assert api.sequence.steps == []
     assert api.model.users == {}
 
 

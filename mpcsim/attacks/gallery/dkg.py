@@ -7,29 +7,20 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    ending,
-    proven,
-    refused,
-)
-from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
-from mpcsim.attacks.stage import (
+from mpcsim.attacks.harness import (
     CHEATER,
     HONEST,
     THIRD,
-    cheat,
-    combine,
-    end_of,
-    escaping,
-    party,
-    play,
-    point_nobody_knows,
+    can_combine,
+    cheating_party,
+    crash_if_raised,
+    finding_of,
+    honest_party,
+    point_of_unknown_logarithm,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
+from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
 from mpcsim.crypto import commitment, schnorr
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Group, Point, Scalar
@@ -44,7 +35,7 @@ from mpcsim.errors import Consequence, InRound, Reason, UsageError
 from mpcsim.protocols import dkg
 from mpcsim.protocols.dkg import DKG, steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
-from mpcsim.protocols.engine import Definition, Done, Turn
+from mpcsim.protocols.engine import Definition, Done, RoundOutput
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.sim.run.adversary import Adversary, on, with_round
@@ -57,14 +48,14 @@ def honest_dealer(
     build: Build, i: int = HONEST, parties: Any = PAIR, curve: str = "ed25519"
 ) -> Any:
     """A party of the build's key generation."""
-    return party(build, DKG, dkg.setup(curve, 2, tuple(parties)), i)
+    return honest_party(build, DKG, dkg.setup(curve, 2, tuple(parties)), i)
 
 
 def cheating_dealer(
     parties: Any = PAIR, curve: str = "ed25519", definition: Definition[Any, Any] = DKG
 ) -> Any:
     """The cheater as an honest party; whoever calls makes it cheat."""
-    return cheat(definition, dkg.setup(curve, 2, tuple(parties)))
+    return cheating_party(definition, dkg.setup(curve, 2, tuple(parties)))
 
 
 class Dealer(Adversary):
@@ -136,11 +127,13 @@ def rogue_key(build: Build) -> Finding:
 
     adversary.tamper = tamper
     honest = honest_dealer(build)
-    play(honest, adversary)
+    run_to_end(honest, adversary)
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     text = "the honest party holds a share of a key that the cheater chose: y*G = Y"
-    return proven(honest.outcome.result.public_key == ED25519.base(y), Effect.CHOSEN_KEY, text)
+    return Finding.broken_if(
+        honest.outcome.result.public_key == ED25519.base(y), Effect.CHOSEN_KEY, text
+    )
 
 
 # ---------------------------------------------------------------------- D2: threshold raise
@@ -165,13 +158,13 @@ def threshold_raise(build: Build) -> Finding:
     lax = without(DKG, Reason.THRESHOLD_MISMATCH)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     cheater = Dealer(cheating_dealer(ALL, definition=lax), reveal, share)
-    play(honest[HONEST], cheater, honest[THIRD])
+    run_to_end(honest[HONEST], cheater, honest[THIRD])
     outcomes = {i: p.outcome for i, p in honest.items()}
     shares = [o.result for o in outcomes.values() if isinstance(o, Done)]
     if len(shares) < 2:
-        return ending(outcomes[HONEST])
+        return Finding.of_outcome(outcomes[HONEST])
     text = "a key of '2 of 3', of which no two honest shares make the key"
-    return proven(not combine(*shares), Effect.UNUSABLE, text)
+    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D3: a bad share
@@ -182,13 +175,13 @@ def bad_share(build: Build) -> Finding:
     one = ED25519.scalar(1)
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
     bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
-    play(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
+    run_to_end(honest[HONEST], Adversary(cheating_dealer(ALL), bad), honest[THIRD])
     outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
     shares = [o.result for o in outcomes if isinstance(o, Done)]
     if len(shares) < 2:
-        return end_of(honest[HONEST])
+        return finding_of(honest[HONEST])
     text = "both finish, with two shares that do not make the key"
-    return proven(not combine(*shares), Effect.UNUSABLE, text)
+    return Finding.broken_if(not can_combine(*shares), Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D4: index zero
@@ -199,16 +192,16 @@ def index_zero(build: Build) -> Finding:
     parties = (0, 1, 2)
     try:
         agreed = dkg.DkgSetup("ed25519", 2, parties)  # type: ignore[arg-type]
-        members = [party(build, DKG, agreed, i) for i in parties]
+        members = [honest_party(build, DKG, agreed, i) for i in parties]
     except UsageError as error:
-        return refused(str(error))
-    play(*members)
+        return Finding.refused(str(error))
+    run_to_end(*members)
     attacker = members[0].outcome
     if not isinstance(attacker, Done):
-        return end_of(members[0])
+        return finding_of(members[0])
     held = attacker.result
     text = "the 'share' of party 0 is the private key: x_0*G = Y"
-    return proven(ED25519.base(held.secret_share) == held.public_key, Effect.KEY, text)
+    return Finding.broken_if(ED25519.base(held.secret_share) == held.public_key, Effect.KEY, text)
 
 
 def duplicate_index(build: Build) -> Finding:
@@ -216,19 +209,19 @@ def duplicate_index(build: Build) -> Finding:
     parties = (HONEST, CHEATER, CHEATER)
     try:
         agreed = dkg.DkgSetup("ed25519", 2, parties)
-        members = [party(build, DKG, agreed, i) for i in PAIR]
+        members = [honest_party(build, DKG, agreed, i) for i in PAIR]
     except UsageError as error:
-        return refused(str(error))
-    play(*members)
+        return Finding.refused(str(error))
+    run_to_end(*members)
     held = members[1].outcome
     if not isinstance(held, Done):
-        return end_of(members[1])
+        return finding_of(members[1])
     try:
         lagrange_coefficient(ED25519, CHEATER, parties[1:])
     except UsageError as error:
         text = f"two of the three holders have one share between them: {error}"
-        return broken(Effect.UNUSABLE, text)
-    return end_of(members[1])
+        return Finding.broken(Effect.UNUSABLE, text)
+    return finding_of(members[1])
 
 
 # ---------------------------------------------------------------------- D5, P8: proofs
@@ -246,8 +239,8 @@ def without_the_nonce(session: bytes, prover: int, Y: Point, R: Point) -> Scalar
 
 def borrowed_proof(build: Build) -> Finding:
     """Replay another party's constant term, and the proof it made for it in an earlier session."""
-    earlier = [party(build, DKG, dkg.setup("ed25519", 2, PAIR), i, "earlier") for i in PAIR]
-    play(*earlier)
+    earlier = [honest_party(build, DKG, dkg.setup("ed25519", 2, PAIR), i, "earlier") for i in PAIR]
+    run_to_end(*earlier)
     old = earlier[1].inbox.received(Reveal)[HONEST]
     return _dealing_unknown(
         build, old.coefficients[0], lambda sid, C_0: old.proof, "party 1's own proof, replayed"
@@ -262,7 +255,9 @@ def forged_proof(build: Build) -> Finding:
         e = without_the_nonce(transcript, CHEATER, C_0, C_0)
         return Proof(ED25519.base(z) - e * C_0, z)
 
-    return _dealing_unknown(build, point_nobody_knows("ed25519"), forge, "a proof of nothing")
+    return _dealing_unknown(
+        build, point_of_unknown_logarithm("ed25519"), forge, "a proof of nothing"
+    )
 
 
 def _dealing_unknown(
@@ -278,10 +273,10 @@ def _dealing_unknown(
         return replace(message, coefficients=C, proof=proof)
 
     honest = honest_dealer(build)
-    play(honest, Dealer(inner, reveal, lambda _, to: share))
+    run_to_end(honest, Dealer(inner, reveal, lambda _, to: share))
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
-    return broken(Effect.NO_KNOWLEDGE, f"{text}; nobody knows the key that came out")
+        return finding_of(honest)
+    return Finding.broken(Effect.NO_KNOWLEDGE, f"{text}; nobody knows the key that came out")
 
 
 # ---------------------------------------------------------------------- D6: copied commitment
@@ -298,7 +293,9 @@ def copied_commitment(build: Build) -> Finding:
     Its shares will not fit; so the check of the shares has to be off as well, to see the key.
     """
 
-    def believe(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def believe(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         inbox.own[Commit] = (view.me, inbox.received(Commit)[HONEST])
         return original(view, keep, inbox)
 
@@ -315,12 +312,12 @@ def copied_commitment(build: Build) -> Finding:
 
     adversary.tamper = copy
     honest = honest_dealer(build)
-    play(honest, adversary)
+    run_to_end(honest, adversary)
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     mine = honest.inbox.own[Reveal][1].coefficients[0]
     text = "the 'joint' key is twice party 1's own part: Y = 2*C_1"
-    return proven(honest.outcome.result.public_key == mine + mine, Effect.BIAS, text)
+    return Finding.broken_if(honest.outcome.result.public_key == mine + mine, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- D7: equivocation
@@ -348,12 +345,12 @@ def two_polynomials(build: Build) -> Finding:
 
     adversary = Dealer(inner, reveal, lambda _, to: evaluate(f[to], to))
     honest = {i: honest_dealer(build, i, ALL) for i in (HONEST, THIRD)}
-    play(honest[HONEST], adversary, honest[THIRD])
+    run_to_end(honest[HONEST], adversary, honest[THIRD])
     keys = [p.outcome.result.public_key for p in honest.values() if isinstance(p.outcome, Done)]
     if len(keys) < 2:
-        return end_of(honest[HONEST])
+        return finding_of(honest[HONEST])
     text = "parties 1 and 3 finish with different public keys"
-    return proven(keys[0] != keys[1], Effect.SPLIT, text)
+    return Finding.broken_if(keys[0] != keys[1], Effect.SPLIT, text)
 
 
 # ---------------------------------------------------------------------- D8: chain code
@@ -368,13 +365,13 @@ def two_chain_codes(build: Build) -> Finding:
 
     adversary = Adversary(cheating_dealer(ALL, "secp256k1"), on("Reveal", other, {THIRD}))
     honest = {i: honest_dealer(build, i, ALL, "secp256k1") for i in (HONEST, THIRD)}
-    play(honest[HONEST], adversary, honest[THIRD])
+    run_to_end(honest[HONEST], adversary, honest[THIRD])
     records = [p.outcome.result.record for p in honest.values() if isinstance(p.outcome, Done)]
     if len(records) < 2:
-        return end_of(honest[THIRD])
+        return finding_of(honest[THIRD])
     children = [record.at((0,))[0] for record in records]
     text = "parties 1 and 3 finish with one key, and different children of it"
-    return proven(children[0] != children[1], Effect.SPLIT, text)
+    return Finding.broken_if(children[0] != children[1], Effect.SPLIT, text)
 
 
 def chosen_chain_code(build: Build) -> Finding:
@@ -392,11 +389,13 @@ def chosen_chain_code(build: Build) -> Finding:
 
     adversary.tamper = on("Reveal", steer)
     honest = honest_dealer(build, curve="secp256k1")
-    play(honest, adversary)
+    run_to_end(honest, adversary)
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     code = honest.outcome.result.record.chain_code
-    return proven(code[0] == 0, Effect.BIAS, "the chain code begins with the byte it was to have")
+    return Finding.broken_if(
+        code[0] == 0, Effect.BIAS, "the chain code begins with the byte it was to have"
+    )
 
 
 # ---------------------------------------------------------------------- D9: identity
@@ -417,10 +416,10 @@ def identity_in_base_ot(build: Build) -> Finding:
     honest = honest_dealer(build, curve="secp256k1")
 
     def run_it() -> Finding:
-        play(honest, adversary)
-        return end_of(honest)
+        run_to_end(honest, adversary)
+        return finding_of(honest)
 
-    return escaping(run_it)
+    return crash_if_raised(run_it)
 
 
 ATTACKS = (
@@ -431,14 +430,14 @@ ATTACKS = (
         step="dkg, round 2, Reveal: C_{i,0}",
         check="coefficients are committed to in round 1, and the constant term proven known",
         injection="U: reveals last, y*G less what the other revealed",
-        play=rogue_key,
+        run=rogue_key,
         research=lambda: ResearchBuild(
             without=[Reason.COMMITMENT_OPENING, Reason.PROOF_OF_KNOWLEDGE]
         ),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.CHOSEN_KEY),
+        expected_off=Finding.broken(Effect.CHOSEN_KEY),
     ),
     Attack(
         id="D2",
@@ -447,15 +446,15 @@ ATTACKS = (
         step="dkg, round 2, Reveal: the length of C_i",
         check="exactly t coefficients, and a proof for the first",
         injection="M: one coefficient more, committed to and dealt by",
-        play=threshold_raise,
+        run=threshold_raise,
         research=lambda: ResearchBuild(
             without=[Reason.THRESHOLD_MISMATCH],
             replacing={steps.public_shares: padded_public_shares},
         ),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.THRESHOLD_MISMATCH, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D3",
@@ -464,12 +463,12 @@ ATTACKS = (
         step="dkg, round 3, Deal: f_i(j)",
         check="f_i(j)*G = sum_k j^k * C_{i,k}, or the dealer is named",
         injection="M: share + 1, toward party 1 alone",
-        play=bad_share,
+        run=bad_share,
         research=lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.SHARE_INCONSISTENT, InRound(4, "finish"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D4a",
@@ -478,13 +477,13 @@ ATTACKS = (
         step="dkg, set-up: the parties",
         check="identifiers are 1..65535, distinct and in order; on the wire, too",
         injection="X: parties 0, 1 and 2",
-        play=index_zero,
+        run=index_zero,
         research=lambda: ResearchBuild(
             shape=Shape(setup_check=False),
             replacing={echo: lambda view, inbox, kind: {}, check_echo: lambda *_: None},
         ),
-        expected_on=refused(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.refused(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="D4b",
@@ -493,10 +492,10 @@ ATTACKS = (
         step="dkg, set-up: the parties",
         check="identifiers are distinct and in order",
         injection="X: parties 1, 2 and 2",
-        play=duplicate_index,
+        run=duplicate_index,
         research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
-        expected_on=refused(),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.refused(),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D5",
@@ -505,12 +504,12 @@ ATTACKS = (
         step="dkg, round 2, Reveal: the proof",
         check="the challenge binds session and prover",
         injection="R: another's constant term with its proof of an earlier session",
-        play=borrowed_proof,
+        run=borrowed_proof,
         research=lambda: ResearchBuild(replacing={schnorr._challenge: unbound_challenge}),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.NO_KNOWLEDGE),
+        expected_off=Finding.broken(Effect.NO_KNOWLEDGE),
     ),
     Attack(
         id="D6",
@@ -519,7 +518,7 @@ ATTACKS = (
         step="dkg, rounds 1 and 2, Commit and Reveal",
         check="the committer's identifier is inside the commitment and the proof",
         injection="U: repeats party 1's commitment and opening",
-        play=copied_commitment,
+        run=copied_commitment,
         research=lambda: ResearchBuild(
             without=[Reason.SHARE_INCONSISTENT],
             replacing={
@@ -527,10 +526,10 @@ ATTACKS = (
                 schnorr._challenge: unbound_challenge,
             },
         ),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.BIAS),
+        expected_off=Finding.broken(Effect.BIAS),
     ),
     Attack(
         id="D7",
@@ -539,12 +538,12 @@ ATTACKS = (
         step="dkg, round 1, Commit, three parties",
         check="round 2 echoes a digest of every Commit; the transcript binds them all",
         injection="E: a polynomial for each receiver, consistent with itself",
-        play=two_polynomials,
+        run=two_polynomials,
         research=lambda: ResearchBuild(
             without=[Reason.ECHO_MISMATCH], replacing={transcript_hash: name_only}
         ),
-        expected_on=aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
-        expected_off=broken(Effect.SPLIT),
+        expected_on=Finding.aborted(Reason.ECHO_MISMATCH, InRound(3, "deal"), suspects={CHEATER}),
+        expected_off=Finding.broken(Effect.SPLIT),
     ),
     Attack(
         id="D8a",
@@ -553,12 +552,12 @@ ATTACKS = (
         step="dkg, round 2, Reveal: c_i, three parties",
         check="c_i is committed to in round 1, and round 2 echoes a digest of every Commit",
         injection="E: another c_i for party 3",
-        play=two_chain_codes,
+        run=two_chain_codes,
         research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.SPLIT),
+        expected_off=Finding.broken(Effect.SPLIT),
     ),
     Attack(
         id="D8b",
@@ -567,12 +566,12 @@ ATTACKS = (
         step="dkg, round 2, Reveal: c_i",
         check="c_i is committed to in round 1",
         injection="U: reveals last, and tries parts until their hash begins as it likes",
-        play=chosen_chain_code,
+        run=chosen_chain_code,
         research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.COMMITMENT_OPENING, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.BIAS),
+        expected_off=Finding.broken(Effect.BIAS),
     ),
     Attack(
         id="D9",
@@ -581,12 +580,12 @@ ATTACKS = (
         step="dkg, round 2, MultiplicationOffer: r_0",
         check="a combined point that is the identity aborts; decoders refuse the identity",
         injection="M: r_0 = -H_0(r_1)",
-        play=identity_in_base_ot,
+        run=identity_in_base_ot,
         research=lambda: ResearchBuild(without=[Reason.BASE_OT_DEGENERATE]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.BASE_OT_DEGENERATE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.CRASH),
+        expected_off=Finding.broken(Effect.CRASH),
     ),
     Attack(
         id="P8",
@@ -595,11 +594,11 @@ ATTACKS = (
         step="dkg, round 2, Reveal: the proof",
         check="the challenge hashes every value of the equation that is verified",
         injection="F: R = z*G - e*Y for a Y whose logarithm the cheater does not know",
-        play=forged_proof,
+        run=forged_proof,
         research=lambda: ResearchBuild(replacing={schnorr._challenge: without_the_nonce}),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.PROOF_OF_KNOWLEDGE, InRound(3, "deal"), {CHEATER}, consequence=RETRY
         ),
-        expected_off=broken(Effect.NO_KNOWLEDGE),
+        expected_off=Finding.broken(Effect.NO_KNOWLEDGE),
     ),
 )

@@ -13,17 +13,17 @@ from mpcsim.attacks.gallery import edwards
 from mpcsim.attacks.gallery.dkg import Dealer, cheating_dealer, honest_dealer
 from mpcsim.attacks.gallery.edwards import LaxPoint, lax, verify_with_cofactor
 from mpcsim.attacks.gallery.frost import MESSAGE, cheating_signer, signer
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    harmless,
-    proven,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    can_combine,
+    cheating_party,
+    finding_of,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import Build, ResearchBuild, Shape
-from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, play
 from mpcsim.crypto import commitment, schnorr
 from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
@@ -31,7 +31,7 @@ from mpcsim.errors import Consequence, OnReceipt, Reason
 from mpcsim.protocols import frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
-from mpcsim.protocols.engine import Done, Turn
+from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.frost.rounds import AfterSign
@@ -53,7 +53,7 @@ def alpha_shuffle(build: Build) -> Finding:
     V = commit(sid, CHEATER, blinding, b"pay 5$to Alice", b"today")
     text = "one commitment, opened as ('pay 5$to Alice', 'today') and ('pay 5', 'to Alice$today')"
     other = opens(V, sid, CHEATER, blinding, b"pay 5", b"to Alice$today")
-    return proven(other, Effect.AMBIGUOUS, text)
+    return Finding.broken_if(other, Effect.AMBIGUOUS, text)
 
 
 # ---------------------------------------------------------------------- S10: small order in a key
@@ -81,15 +81,15 @@ def small_order_in_the_key(build: Build) -> Finding:
                 return replace(message, coefficients=C, proof=proof)
 
     honest = {i: honest_dealer(build, i, everyone) for i in (HONEST, THIRD)}
-    play(honest[HONEST], Dealer(inner, reveal), honest[THIRD])
+    run_to_end(honest[HONEST], Dealer(inner, reveal), honest[THIRD])
     outcomes = [honest[i].outcome for i in (HONEST, THIRD)]
     done = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
     if len(done) < 2:
-        return end_of(honest[HONEST])
+        return finding_of(honest[HONEST])
     Y = done[0].public_key.encode()
     text = f"both finish with Y + T, which is not in the group: {Y.hex()[:16]}..."
     outside = not sodium.crypto_core_ed25519_is_valid_point(Y)
-    return proven(outside and not combine(*done), Effect.UNUSABLE, text)
+    return Finding.broken_if(outside and not can_combine(*done), Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- S10: small order in R
@@ -98,14 +98,16 @@ def small_order_in_the_key(build: Build) -> Finding:
 def small_order_in_a_nonce(build: Build) -> Finding:
     """Add a point of order eight to D_2: verifiers with and without the cofactor then disagree."""
 
-    def commit(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
-        turn = original(view, keep, inbox)
-        sent = cast(Commitments, turn.broadcast)
+    def commit(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
+        output = original(view, keep, inbox)
+        sent = cast(Commitments, output.broadcast)
         return replace(
-            turn, broadcast=replace(sent, hiding=LaxPoint(edwards.ORDER_8) + sent.hiding)
+            output, broadcast=replace(sent, hiding=LaxPoint(edwards.ORDER_8) + sent.hiding)
         )
 
-    def sign(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def sign(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         share = view.setup.share
         listed = [
             steps.Commitment(i, c.hiding, c.binding) for i, c in inbox.everyone(Commitments).items()
@@ -115,18 +117,18 @@ def small_order_in_a_nonce(build: Build) -> Finding:
         encoded = steps.encode_group_commitment_list(listed)
         key = share.public_key.encode()
         seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
-        return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
+        return RoundOutput(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z))
 
     honest = signer(build, HONEST)
     setup = frost.setup(keys("ed25519")[CHEATER], (HONEST, CHEATER), MESSAGE)
-    play(honest, cheat(with_round(with_round(FROST, 1, commit), 2, sign), setup))
+    run_to_end(honest, cheating_party(with_round(with_round(FROST, 1, commit), 2, sign), setup))
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     signature, Y = honest.outcome.result, honest.setup.share.public_key
     text = "released; valid with the cofactor (RFC 8032), refused by libsodium"
     one = verify_with_cofactor(signature.encode(), Y.encode(), MESSAGE)
     other = steps.verify_signature(signature, Y, MESSAGE)
-    return proven(one and not other, Effect.SPLIT, text)
+    return Finding.broken_if(one and not other, Effect.SPLIT, text)
 
 
 def cofactored(signature: Any, group_public_key: Any, msg: bytes) -> bool:
@@ -144,14 +146,14 @@ def scalar_out_of_range(build: Build) -> Finding:
         return message.seen + (message.share.n + edwards.L).to_bytes(32, "little")
 
     honest = signer(build, HONEST)
-    play(honest, Adversary(cheating_signer(), on("SignatureShare", raised)))
+    run_to_end(honest, Adversary(cheating_signer(), on("SignatureShare", raised)))
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     signature = honest.outcome.result
     S = int.from_bytes(signature.z, "little") + edwards.L
     twin, Y = signature.R + S.to_bytes(32, "little"), honest.setup.share.public_key.encode()
     text = "accepted as z_2; and (R, S + L) verifies wherever S is not compared with L"
-    return proven(verify_with_cofactor(twin, Y, MESSAGE), Effect.MALLEABLE, text)
+    return Finding.broken_if(verify_with_cofactor(twin, Y, MESSAGE), Effect.MALLEABLE, text)
 
 
 ATTACKS = (
@@ -162,10 +164,10 @@ ATTACKS = (
         step="every hash: here, a commitment",
         check="every part is length-prefixed, every use has a tag of its own",
         injection="M: the border between two values moved",
-        play=alpha_shuffle,
+        run=alpha_shuffle,
         research=lambda: ResearchBuild(replacing={tagged_hash: joined_hash}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.AMBIGUOUS),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.AMBIGUOUS),
     ),
     Attack(
         id="S10a",
@@ -174,15 +176,15 @@ ATTACKS = (
         step="dkg on ed25519, round 2, Reveal: C_i",
         check="decoders take points of the prime-order subgroup only",
         injection="M: the point of order two added to both coefficients",
-        play=small_order_in_the_key,
+        run=small_order_in_the_key,
         research=lambda: ResearchBuild(shape=Shape(wire=lax)),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.MALFORMED_MESSAGE,
             OnReceipt(CHEATER, "Reveal"),
             {CHEATER},
             consequence=Consequence.RETRY,
         ),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="S10b",
@@ -191,12 +193,14 @@ ATTACKS = (
         step="frost, round 1, Commitments: D_i",
         check="decoders take points of the prime-order subgroup only; libsodium verifies",
         injection="M: a point of order eight added to D_2",
-        play=small_order_in_a_nonce,
+        run=small_order_in_a_nonce,
         research=lambda: ResearchBuild(
             shape=Shape(wire=lax), replacing={steps.verify_signature: cofactored}
         ),
-        expected_on=aborted(Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}),
-        expected_off=broken(Effect.SPLIT),
+        expected_on=Finding.aborted(
+            Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "Commitments"), {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.SPLIT),
     ),
     Attack(
         id="S10c",
@@ -205,12 +209,12 @@ ATTACKS = (
         step="frost, round 2, SignatureShare: z_i",
         check="decoders take canonical scalars only; libsodium refuses S >= L",
         injection="M: z_2 + L",
-        play=scalar_out_of_range,
+        run=scalar_out_of_range,
         research=lambda: ResearchBuild(shape=Shape(wire=lax)),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.MALFORMED_MESSAGE, OnReceipt(CHEATER, "SignatureShare"), {CHEATER}
         ),
-        expected_off=broken(Effect.MALLEABLE),
+        expected_off=Finding.broken(Effect.MALLEABLE),
         also=("P9",),
     ),
 )

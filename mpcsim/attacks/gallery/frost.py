@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    harmless,
-    proven,
-    refused,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    cheating_party,
+    finding_of,
+    honest_party,
+    run_to_end,
+    solve_linear,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import Build, ResearchBuild
-from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, end_of, party, play, solve
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519 as G
 from mpcsim.crypto.groups.group import Point, Scalar
@@ -25,7 +25,7 @@ from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InRound, Reason, UsageError
 from mpcsim.protocols import frost
-from mpcsim.protocols.engine import Done, Send, Turn
+from mpcsim.protocols.engine import Done, RoundOutput, Send
 from mpcsim.protocols.engine.channel import unseal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.frost import FROST, steps
@@ -42,12 +42,12 @@ ONE = G.scalar(1)
 
 def signer(build: Build, i: int, signers: Sequence[int] = PAIR, message: bytes = MESSAGE) -> Any:
     """A signer of the build."""
-    return party(build, FROST, frost.setup(keys("ed25519")[i], signers, message), i)
+    return honest_party(build, FROST, frost.setup(keys("ed25519")[i], signers, message), i)
 
 
 def cheating_signer(signers: Sequence[int] = PAIR) -> Any:
     """The cheater as an honest signer; whoever calls makes it cheat."""
-    return cheat(FROST, frost.setup(keys("ed25519")[CHEATER], signers, MESSAGE))
+    return cheating_party(FROST, frost.setup(keys("ed25519")[CHEATER], signers, MESSAGE))
 
 
 def key_from(x_1: Scalar, share: KeyShare) -> Scalar:
@@ -88,14 +88,14 @@ def _choice(build: Build, share: KeyShare, theirs: Commitments, rng: SeededRng) 
 def _answer(build: Build, share: KeyShare, nonces: Any, label: str, send: Any) -> tuple[Any, Any]:
     """The attacker in one session, once its nonces are chosen: (its party, its message)."""
 
-    def chosen(original: object, view: Any, keep: None, inbox: Any) -> Turn:
+    def chosen(original: object, view: Any, keep: None, inbox: Any) -> RoundOutput:
         d, e = nonces
         context = view.setup.context()
         kept = AfterCommit(context, steps.SigningNonces(d, e))
-        return Turn(keep=kept, broadcast=Commitments(context, G.base(d), G.base(e)))
+        return RoundOutput(keep=kept, broadcast=Commitments(context, G.base(d), G.base(e)))
 
     setup = frost.setup(share, PAIR, MESSAGE)
-    attacker = cheat(with_round(build.definition(FROST), 1, chosen), setup, CHEATER, label)
+    attacker = cheating_party(with_round(build.definition(FROST), 1, chosen), setup, CHEATER, label)
     (message,) = attacker.start()
     attacker.receive(HONEST, send.data)
     return attacker, message
@@ -116,7 +116,7 @@ def ros(build: Build) -> Finding:
     victims, sent, choices = [], [], []
     for k in range(SESSIONS):
         setup = frost.setup(keys("ed25519")[HONEST], PAIR, MESSAGE)
-        victims.append(party(build, FROST, setup, HONEST, f"ROS {k}"))
+        victims.append(honest_party(build, FROST, setup, HONEST, f"ROS {k}"))
         send: Any
         (send,) = victims[-1].start()
         payload = unseal(share.peers[HONEST].pair_secret, Envelope.decode(send.data))
@@ -145,7 +145,7 @@ def ros(build: Build) -> Finding:
         z = z + weights[k] * attacker.inbox.values[SignatureShare][HONEST].share
     forged = steps.Ed25519Signature(R.encode(), z.encode())
     text = f"{SESSIONS} signatures of one message, and libsodium accepts one of another"
-    return proven(steps.verify_signature(forged, Y, WANTED), Effect.FORGERY, text)
+    return Finding.broken_if(steps.verify_signature(forged, Y, WANTED), Effect.FORGERY, text)
 
 
 def no_binding_factors(
@@ -185,11 +185,13 @@ def nonces_used_again(build: Build) -> Finding:
         try:
             z = sign(HONEST, x_1, nonces, bound)
         except UsageError as error:
-            return refused(str(error))
+            return Finding.refused(str(error))
         rows.append(equation(bound, z))
-    found = solve(rows)[2]
+    found = solve_linear(rows)[2]
     matches = G.base(key_from(found, shares[CHEATER])) == shares[HONEST].public_key
-    return proven(matches, Effect.KEY, "x_1 from three linear equations, then the key: x*G = Y")
+    return Finding.broken_if(
+        matches, Effect.KEY, "x_1 from three linear equations, then the key: x*G = Y"
+    )
 
 
 def equation(bound: steps.Bound, z: Scalar) -> list[Scalar]:
@@ -205,7 +207,7 @@ def false_lists(build: Build) -> Finding:
     """Another hiding commitment toward party 3: the signers sign over different lists."""
     other = on("Commitments", lambda m: replace(m, hiding=m.hiding + G.base(ONE)), to={THIRD})
     honest = {i: signer(build, i, ALL) for i in (HONEST, THIRD)}
-    play(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
+    run_to_end(honest[HONEST], Adversary(cheating_signer(ALL), other), honest[THIRD])
     return _blamed(honest, HONEST, THIRD)
 
 
@@ -216,7 +218,7 @@ def different_messages(build: Build) -> Finding:
         HONEST: signer(build, HONEST, pair, b"pay 5 to Alice"),
         THIRD: signer(build, THIRD, pair, b"pay 5 to Bob"),
     }
-    play(*honest.values())
+    run_to_end(*honest.values())
     return _blamed(honest, HONEST, THIRD)
 
 
@@ -224,24 +226,24 @@ def _blamed(honest: dict[Any, Any], i: int, j: int) -> Finding:
     outcome = honest[i].outcome
     if isinstance(outcome, Aborted) and j in outcome.culprits:
         text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
-        return broken(Effect.HONEST_BLAMED, text)
-    return end_of(honest[i])
+        return Finding.broken(Effect.HONEST_BLAMED, text)
+    return finding_of(honest[i])
 
 
 def bad_signature_share(build: Build) -> Finding:
     """Send z_2 + 1."""
     honest = signer(build, HONEST)
     bad = on("SignatureShare", lambda m: replace(m, share=m.share + ONE))
-    play(honest, Adversary(cheating_signer(), bad))
+    run_to_end(honest, Adversary(cheating_signer(), bad))
     outcome = honest.outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
         text = "aborted, with nobody to ban: the cheater can do it again"
-        return proven(not outcome.culprits, Effect.NOBODY_NAMED, text)
+        return Finding.broken_if(not outcome.culprits, Effect.NOBODY_NAMED, text)
     if not isinstance(outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     public_key = honest.setup.share.public_key
     valid = steps.verify_signature(outcome.result, public_key, MESSAGE)
-    return proven(not valid, Effect.BAD_OUTPUT, "released, and libsodium refuses it")
+    return Finding.broken_if(not valid, Effect.BAD_OUTPUT, "released, and libsodium refuses it")
 
 
 ATTACKS = (
@@ -252,10 +254,10 @@ ATTACKS = (
         step="frost, round 2: sign",
         check="the nonces come in an object that hands them out once, and cannot be copied",
         injection="S: three signature shares from one object",
-        play=nonces_used_again,
+        run=nonces_used_again,
         research=lambda: ResearchBuild(replacing={steps.SigningNonces: ReusableNonces}),
-        expected_on=refused(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.refused(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="S4",
@@ -264,12 +266,12 @@ ATTACKS = (
         step="frost, round 1, Commitments, in 256 open sessions",
         check="binding factors over key, message and the whole commitment list",
         injection="U: chooses its nonces when it has seen party 1's in all sessions",
-        play=ros,
+        run=ros,
         research=lambda: ResearchBuild(
             replacing={steps.compute_binding_factors: no_binding_factors}
         ),
-        expected_on=harmless(),
-        expected_off=broken(Effect.FORGERY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.FORGERY),
     ),
     Attack(
         id="S5",
@@ -278,12 +280,12 @@ ATTACKS = (
         step="frost, round 1, Commitments, three signers",
         check="round 2 carries a digest of the list that was signed over",
         injection="E: another D_2 toward party 3",
-        play=false_lists,
+        run=false_lists,
         research=lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.ECHO_MISMATCH, InRound(3, "aggregate"), suspects={CHEATER, THIRD}
         ),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
     Attack(
         id="S6",
@@ -292,10 +294,12 @@ ATTACKS = (
         step="frost, round 2, SignatureShare: z_i",
         check="z_i*G = D_i + rho_i*E_i + c*lambda_i*X_i for each signer, or it is named",
         injection="M: z_2 + 1",
-        play=bad_signature_share,
+        run=bad_signature_share,
         research=lambda: ResearchBuild(replacing={steps.verify_signature_share: lambda *_: True}),
-        expected_on=aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}),
-        expected_off=broken(Effect.NOBODY_NAMED),
+        expected_on=Finding.aborted(
+            Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.NOBODY_NAMED),
     ),
     Attack(
         id="S7b",
@@ -304,10 +308,12 @@ ATTACKS = (
         step="frost, round 2, SignatureShare: z_i",
         check="libsodium verifies the signature before it is released",
         injection="M: z_2 + 1",
-        play=bad_signature_share,
+        run=bad_signature_share,
         research=lambda: ResearchBuild(replacing={steps.verify_signature: lambda *_: True}),
-        expected_on=aborted(Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}),
-        expected_off=broken(Effect.BAD_OUTPUT),
+        expected_on=Finding.aborted(
+            Reason.SIGNATURE_SHARE_INVALID, InRound(3, "aggregate"), {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.BAD_OUTPUT),
     ),
     Attack(
         id="S8",
@@ -316,9 +322,9 @@ ATTACKS = (
         step="frost, round 1, Commitments: the context",
         check="a digest of message, key, epoch and signers is compared before anything is signed",
         injection="X: whoever asks for the signature tells the signers different things",
-        play=different_messages,
+        run=different_messages,
         research=lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
-        expected_on=aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
 )

@@ -13,18 +13,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, cast
 
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    ending,
-    harmless,
-    proven,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    cheating_party,
+    honest_party,
+    record_rounds,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import DISCARD, ONE_GUARD, Build, ForgetfulGuard, ResearchBuild
-from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, cheat, party, play, watched
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1
@@ -55,7 +54,7 @@ from mpcsim.crypto.zero_share import zero_share
 from mpcsim.errors import Aborted, Consequence, InRound, Reason, UsageError
 from mpcsim.protocols import dkg, ecdsa
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.protocols.engine import Done, Party, Turn
+from mpcsim.protocols.engine import Done, Party, RoundOutput
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.protocols.local_run import LocalRun
 from mpcsim.protocols.sample_keys import as_loaded, keys
@@ -114,7 +113,7 @@ class Session:
 
     honest: Party[Any, Any]
     cheater: Adversary
-    diary: dict[int, Turn]
+    diary: dict[int, RoundOutput]
     """The cheater's rounds."""
     run: LocalRun[Any]
 
@@ -142,9 +141,9 @@ def opened(
     craft: Callable[[Receiver], ExtensionMessage] | None = None,
 ) -> Session:
     """A session in which the cheater crafts the message of its OT extension."""
-    diary: dict[int, Turn] = {}
+    diary: dict[int, RoundOutput] = {}
     setup = ecdsa.setup(shares[CHEATER], SIGNERS, DIGEST)
-    adversary = Adversary(cheat(watched(ecdsa.ECDSA, diary), setup, CHEATER, label))
+    adversary = Adversary(cheating_party(record_rounds(ecdsa.ECDSA, diary), setup, CHEATER, label))
 
     def tamper(message: Offer) -> Offer:
         if craft is None:
@@ -153,7 +152,7 @@ def opened(
 
     adversary.tamper = on("Offer", tamper)
     setup = ecdsa.setup(shares[HONEST], SIGNERS, DIGEST)
-    honest = party(build, ecdsa.ECDSA, setup, HONEST, label)
+    honest = honest_party(build, ecdsa.ECDSA, setup, HONEST, label)
     run: LocalRun[Any] = LocalRun([honest, adversary])
     run.start()
     return Session(honest, adversary, diary, run)
@@ -225,11 +224,11 @@ def inconsistent_choices(build: Build) -> Finding:
 
         found = opened(build, shares, f"inconsistent {first}", craft).finish()
         if found.reply is None:
-            return ending(found.honest.outcome)
+            return Finding.of_outcome(found.honest.outcome)
         delta += _bits_from_mu(Receiver.of(shares[CHEATER], found.transcript), first, found.reply)
     key = key_from_choices(build, shares, bits_of(delta))
     text = "128 bits of Delta in 16 sessions without one failed check, then the key: x*G = Y"
-    return proven(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
 
 
 def _bits_from_mu(at: Receiver, first: int, reply: Any) -> list[int]:
@@ -266,7 +265,7 @@ def selective_abort(build: Build) -> Finding:
     What ends it is that the first failure is the last: the set-up with this peer is discarded.
     """
     shares = keys("secp256k1")
-    if not build.heeds(DISCARD):
+    if not build.fulfils(DISCARD):
         shares[HONEST] = replace(shares[HONEST], guard=ForgetfulGuard())
     delta: list[int] = []
     failed = None
@@ -278,14 +277,14 @@ def selective_abort(build: Build) -> Finding:
         delta.append(0 if session.reply else 1)
         if isinstance(session.honest.outcome, Aborted) and not session.reply:
             failed = failed or session.honest.outcome
-            if build.heeds(DISCARD):
+            if build.fulfils(DISCARD):
                 shares[HONEST] = shares[HONEST].after(session.honest.outcome)
     if len(delta) < LAMBDA_C:
         text = f"{len(delta)} bits learnt; the set-up is discarded, the next session refused"
-        return replace(ending(failed), shown=text)
+        return replace(Finding.of_outcome(failed), shown=text)
     key = key_from_choices(build, shares, bits_of(delta))
     text = f"{sum(delta)} failed sessions of 128 were all it took to learn Delta: x*G = Y"
-    return proven(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
 
 
 def selective_abort_in_open_sessions(build: Build) -> Finding:
@@ -293,7 +292,7 @@ def selective_abort_in_open_sessions(build: Build) -> Finding:
     shares = keys("secp256k1")
     sessions = []
     for i in range(LAMBDA_C):
-        if not build.heeds(ONE_GUARD):  # as if each session ran in a process of its own
+        if not build.fulfils(ONE_GUARD):  # as if each session ran in a process of its own
             shares[HONEST] = replace(shares[HONEST], guard=Guard())
         sessions.append(opened(build, shares, f"open guess {i}", guessing(i)))
     delta = [0 if session.finish().reply else 1 for session in sessions]
@@ -301,11 +300,11 @@ def selective_abort_in_open_sessions(build: Build) -> Finding:
     checked = [o for o in failed if isinstance(o, Aborted) and o.culprits]
     if len(checked) == 1 < len(failed):
         text = "one failed check; every other open session refuses before it checks anything"
-        return replace(ending(failed[-1]), shown=text)
+        return replace(Finding.of_outcome(failed[-1]), shown=text)
     shares[HONEST] = replace(shares[HONEST], guard=Guard())
     key = key_from_choices(build, shares, bits_of(delta))
     text = f"{sum(delta)} of 128 open sessions failed, each for itself: x*G = Y"
-    return proven(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
 
 
 # ---------------------------------------------------------------------- O8: devious base OT
@@ -375,20 +374,20 @@ def devious_transfer(build: Build) -> Finding:
         mta = devious
 
     cheaters = DeviousSetup(agreed.curve_name, agreed.threshold, agreed.parties, agreed.scheme)
-    outcomes = play(
-        party(build, dkg.DKG, agreed, HONEST, "devious"),
-        cheat(dkg.DKG, cheaters, CHEATER, "devious"),
+    outcomes = run_to_end(
+        honest_party(build, dkg.DKG, agreed, HONEST, "devious"),
+        cheating_party(dkg.DKG, cheaters, CHEATER, "devious"),
     )
     shares: dict[int, KeyShare] = {i: o.result for i, o in outcomes.items() if isinstance(o, Done)}
     both = devious.both
     if len(shares) < 2 or both is None:
-        return ending(outcomes[HONEST])
+        return Finding.of_outcome(outcomes[HONEST])
     theirs = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
     if both != (theirs.rest, theirs.zeroth):
-        return harmless("key generation completes; the cheater holds no key of any base OT")
+        return Finding.harmless("key generation completes; the cheater holds no key of any base OT")
     key = _key_from_both_seeds(build, shares, both)
     text = "all 2 x 128 seeds of the other side, then its choices, its nonce and the key: x*G = Y"
-    return proven(matches(key, shares), Effect.KEY, text)
+    return Finding.broken_if(matches(key, shares), Effect.KEY, text)
 
 
 def _key_from_both_seeds(
@@ -459,19 +458,20 @@ def false_sums(build: Build) -> Finding:
     learnt, truth = [], []
     for attempt in range(4):
         label = f"false sums {attempt}"
-        outcomes = play(
-            party(build, dkg.DKG, agreed, HONEST, label), cheat(dkg.DKG, theirs, CHEATER, label)
+        outcomes = run_to_end(
+            honest_party(build, dkg.DKG, agreed, HONEST, label),
+            cheating_party(dkg.DKG, theirs, CHEATER, label),
         )
         shares: dict[int, KeyShare] = {
             i: as_loaded(o.result) for i, o in outcomes.items() if isinstance(o, Done)
         }
         if HONEST not in shares or CHEATER not in shares:
-            return ending(outcomes[HONEST])
+            return Finding.of_outcome(outcomes[HONEST])
         learnt.append(int(opened(build, shares, label).finish().reply is None))
         pair = cast(OtPairSetup, shares[HONEST].peers[CHEATER].multiplication)
         truth.append(ot_base.bit(pair.delta, 1))
     text = f"bits of Delta, from who aborts the first signature: {learnt}"
-    return proven(learnt == truth and len(set(truth)) == 2, Effect.LEAK, text)
+    return Finding.broken_if(learnt == truth and len(set(truth)) == 2, Effect.LEAK, text)
 
 
 ATTACKS = (
@@ -482,10 +482,10 @@ ATTACKS = (
         step="ecdsa, round 2, Offer: (u, x, t)",
         check="for every row i: R(q_i) = t~_i + Delta_i x~, with R drawn by hashing u",
         injection="M: every row of u made from another choice vector",
-        play=inconsistent_choices,
+        run=inconsistent_choices,
         research=lambda: ResearchBuild(without=[Reason.OT_EXTENSION_CHECK]),
-        expected_on=aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
+        expected_off=Finding.broken(Effect.KEY),
         also=("O10",),
     ),
     Attack(
@@ -497,10 +497,10 @@ ATTACKS = (
         step="ecdsa, round 2, Offer, in session after session",
         check="a failed check bans the peer and discards the base OTs for good",
         injection="F: one bit of one row of u flipped; 128 sessions",
-        play=selective_abort,
+        run=selective_abort,
         research=lambda: ResearchBuild(neglecting=[DISCARD]),
-        expected_on=aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.aborted(Reason.OT_EXTENSION_CHECK, InRound(3, "respond"), {CHEATER}),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="O2b",
@@ -509,10 +509,10 @@ ATTACKS = (
         step="ecdsa, round 2, Offer, in 128 open sessions",
         check="all sessions of a share have one guard: what one discards, the others refuse to use",
         injection="F: as O2a, all sessions opened before the first failure",
-        play=selective_abort_in_open_sessions,
+        run=selective_abort_in_open_sessions,
         research=lambda: ResearchBuild(neglecting=[ONE_GUARD]),
-        expected_on=aborted(Reason.SETUP_DISCARDED, InRound(3, "respond")),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.aborted(Reason.SETUP_DISCARDED, InRound(3, "respond")),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="O8",
@@ -521,10 +521,10 @@ ATTACKS = (
         step="dkg, round 2, MultiplicationOffer: (r_0, r_1)",
         check="a hash into the group with unknown discrete logarithms, session and index inside",
         injection="F: r_0 = a*G, r_1 = b*G",
-        play=devious_transfer,
+        run=devious_transfer,
         research=lambda: ResearchBuild(replacing={ot_base._hash_point: devious_hash}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="O9",
@@ -533,14 +533,14 @@ ATTACKS = (
         step="dkg, round 3, Deal: the sums of the trees",
         check="the leaves hash to what the sender committed to: s~, with t~ for the missing one",
         injection="M: one bit of one sum flipped; the receiver uses it if a bit of Delta is 1",
-        play=false_sums,
+        run=false_sums,
         research=lambda: ResearchBuild(without=[Reason.ALL_BUT_ONE_OT_CHECK]),
-        expected_on=aborted(
+        expected_on=Finding.aborted(
             Reason.ALL_BUT_ONE_OT_CHECK,
             InRound(4, "finish"),
             {CHEATER},
             consequence=Consequence.RETRY,
         ),
-        expected_off=broken(Effect.LEAK),
+        expected_off=Finding.broken(Effect.LEAK),
     ),
 )

@@ -11,18 +11,19 @@ from itertools import product
 from typing import Any
 
 from mpcsim.attacks.gallery.signing import BIAS_BITS, scalar
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    harmless,
-    proven,
-    refused,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    WANTED,
+    cheating_party,
+    finding_of,
+    honest_party,
+    run_to_end,
+    solve_linear,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import USE_ONCE, Build, ForgetfulUse, ResearchBuild
-from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, WANTED, cheat, end_of, party, play, solve
 from mpcsim.crypto.groups.group import Scalar
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1, Secp256k1Point
 from mpcsim.crypto.hashing import Tag, tagged_hash
@@ -30,7 +31,7 @@ from mpcsim.errors import InRound, Reason, UsageError
 from mpcsim.protocols import presigned
 from mpcsim.protocols.ecdsa import EcdsaSignature
 from mpcsim.protocols.ecdsa.steps import verifies
-from mpcsim.protocols.engine import Done, Turn
+from mpcsim.protocols.engine import Done, RoundOutput
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presigned import PRESIGNED, PresignedSetup, steps
 from mpcsim.protocols.presigned.messages import Answer
@@ -65,19 +66,19 @@ def signature_of(finisher: Any) -> EcdsaSignature | None:
 def used_twice(build: Build) -> Finding:
     """Ask for two messages with one presignature: s (k + delta) = m + r x, up to the sign of s."""
     mine = part(HONEST)
-    if not build.heeds(USE_ONCE):
+    if not build.fulfils(USE_ONCE):
         mine = replace(mine, use=ForgetfulUse())
     rows = []
     for digest in (DIGEST, WANTED):
-        finisher = cheat(PRESIGNED, setup(CHEATER, CHEATER, digest))
+        finisher = cheating_party(PRESIGNED, setup(CHEATER, CHEATER, digest))
         try:
             agreed = setup(HONEST, CHEATER, digest, mine)
-            play(party(build, PRESIGNED, agreed, HONEST), finisher)
+            run_to_end(honest_party(build, PRESIGNED, agreed, HONEST), finisher)
         except UsageError as error:
-            return refused(str(error))
+            return Finding.refused(str(error))
         found = signature_of(finisher)
         if found is None:
-            return end_of(finisher)
+            return finding_of(finisher)
         opened = {HONEST: finisher.inbox.received(Answer)[HONEST].rho_i}
         delta, Y = steps.shift(finisher.setup.request(), opened), finisher.setup.public_key
         rows.append((SECP256K1.scalar(found.s), SECP256K1.scalar(found.r), delta, scalar(digest)))
@@ -86,9 +87,11 @@ def used_twice(build: Build) -> Finding:
             (SECP256K1.scalar(sign) * s, r, d, m)
             for sign, (s, r, d, m) in zip(signs, rows, strict=True)
         ]
-        if SECP256K1.base(solve([[s, -r, m - s * d] for s, r, d, m in signed])[1]) == Y:
-            return broken(Effect.KEY, "the key from two signatures with one presignature: x*G = Y")
-    return harmless()
+        if SECP256K1.base(solve_linear([[s, -r, m - s * d] for s, r, d, m in signed])[1]) == Y:
+            return Finding.broken(
+                Effect.KEY, "the key from two signatures with one presignature: x*G = Y"
+            )
+    return Finding.harmless()
 
 
 # ---------------------------------------------------------------------- S3: chosen after R
@@ -102,15 +105,15 @@ def message_chosen_after_the_nonce(build: Build) -> Finding:
     r, r_2 = SECP256K1.scalar(R.x()), SECP256K1.scalar(doubled.x())
     h = r * scalar(WANTED) * r_2.inverse()
     honest, finisher = (
-        party(build, PRESIGNED, setup(i, CHEATER, h.encode()), i) for i in (HONEST, CHEATER)
+        honest_party(build, PRESIGNED, setup(i, CHEATER, h.encode()), i) for i in (HONEST, CHEATER)
     )
-    play(honest, finisher)
+    run_to_end(honest, finisher)
     found = signature_of(finisher)
     if found is None:
-        return end_of(finisher)
+        return finding_of(finisher)
     s = (SECP256K1.scalar(found.s) * r_2 * (r * two).inverse()).n
     made = (EcdsaSignature(r_2.n, low, v) for low in (s, ORDER - s) for v in (0, 1))
-    return proven(
+    return Finding.broken_if(
         any(verifies(each, WANTED, finisher.setup.public_key) for each in made),
         Effect.FORGERY,
         "signed was one hash; libsecp256k1 accepts the signature of another, made out of it",
@@ -120,7 +123,7 @@ def message_chosen_after_the_nonce(build: Build) -> Finding:
 def steered(build: Build) -> Finding:
     """See message and rho of the one who finishes, then try rho_2 until R' is as one likes."""
 
-    def answer(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def answer(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         agreed: PresignedSetup = view.setup
         mine = agreed.presignature
         rho, delta, R, r_x = mine.rho_i, *moved(agreed, mine.rho_i)
@@ -129,15 +132,15 @@ def steered(build: Build) -> Finding:
             delta, R, r_x = moved(agreed, rho)
         w_2, u_2 = steps.signature_share(mine, scalar(agreed.message_hash), r_x, delta, agreed.tau)
         sent = Answer(agreed.request(), w_2, u_2, rho, mine.blinding)
-        return Turn(keep=Finished(R, r_x), broadcast=sent)
+        return RoundOutput(keep=Finished(R, r_x), broadcast=sent)
 
-    honest = party(build, PRESIGNED, setup(HONEST, HONEST), HONEST)
-    play(honest, cheat(with_round(PRESIGNED, 2, answer), setup(CHEATER, HONEST)))
+    honest = honest_party(build, PRESIGNED, setup(HONEST, HONEST), HONEST)
+    run_to_end(honest, cheating_party(with_round(PRESIGNED, 2, answer), setup(CHEATER, HONEST)))
     found = signature_of(honest)
     if found is None:
-        return end_of(honest)
+        return finding_of(honest)
     text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
-    return proven(found.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+    return Finding.broken_if(found.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
 
 
 def moved(agreed: PresignedSetup, rho: bytes) -> tuple[Scalar, Secp256k1Point, Scalar]:
@@ -159,10 +162,10 @@ ATTACKS = (
         step="presigned, round 2, Answer",
         check="a presignature is marked as used before anything is sent",
         injection="X: the one who finishes asks for two messages with one presignature",
-        play=used_twice,
+        run=used_twice,
         research=lambda: ResearchBuild(neglecting=[USE_ONCE]),
-        expected_on=refused(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.refused(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="S3a",
@@ -171,10 +174,10 @@ ATTACKS = (
         step="presigned, set-up: the message hash",
         check="R is moved by a hash of the message and of what nobody could know before",
         injection="X: asks for the hash r h* / x(2 R)",
-        play=message_chosen_after_the_nonce,
+        run=message_chosen_after_the_nonce,
         research=lambda: ResearchBuild(replacing={steps.shift: no_shift}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.FORGERY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.FORGERY),
     ),
     Attack(
         id="S3b",
@@ -183,9 +186,9 @@ ATTACKS = (
         step="presigned, round 2, Answer: rho_i",
         check="rho_i opens the commitment of presigning",
         injection="U, F: tries rho_2 until R' suits it",
-        play=steered,
+        run=steered,
         research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=aborted(Reason.COMMITMENT_OPENING, InRound(3, "finish"), {CHEATER}),
-        expected_off=broken(Effect.BIAS),
+        expected_on=Finding.aborted(Reason.COMMITMENT_OPENING, InRound(3, "finish"), {CHEATER}),
+        expected_off=Finding.broken(Effect.BIAS),
     ),
 )

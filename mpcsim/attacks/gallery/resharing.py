@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    proven,
-    waiting,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    HONEST,
+    THIRD,
+    can_combine,
+    cheating_party,
+    finding_of,
+    honest_party,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import KEEP_BOTH, Build, ResearchBuild, Shape
-from mpcsim.attacks.stage import CHEATER, HONEST, THIRD, cheat, combine, end_of, party, play
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
 from mpcsim.errors import Aborted, InRound, Reason
@@ -37,7 +38,7 @@ DEALERS = (CHEATER, THIRD)
 def member(build: Build, shares: dict[int, KeyShare], i: int, dealers: Any = DEALERS) -> Any:
     """A party of the build's resharing; it brings its share if it deals."""
     share = shares[i] if i in dealers else None
-    return party(build, RESHARE, reshare.setup(shares[i].record, dealers, share=share), i)
+    return honest_party(build, RESHARE, reshare.setup(shares[i].record, dealers, share=share), i)
 
 
 # ---------------------------------------------------------------------- D12: shifting the key
@@ -62,14 +63,18 @@ def shifted_key(build: Build) -> Finding:
     honest = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     shifted = ShiftedSetup(**{name: getattr(honest, name) for name, _ in honest.CODECS})
     off = build.definition(RESHARE)
-    members = [member(build, shares, HONEST), cheat(off, shifted), member(build, shares, THIRD)]
-    play(*members)
+    members = [
+        member(build, shares, HONEST),
+        cheating_party(off, shifted),
+        member(build, shares, THIRD),
+    ]
+    run_to_end(*members)
     new = [members[i].outcome for i in (0, 2)]
     if not all(isinstance(outcome, Done) for outcome in new):
-        return end_of(members[2])
+        return finding_of(members[2])
     record = new[0].result.record
     text = "old shares dropped, new ones of x + 1: nobody can sign for the registered key"
-    return proven(
+    return Finding.broken_if(
         record.public_key == shares[HONEST].public_key + ED25519.base(ED25519.scalar(1)),
         Effect.UNUSABLE,
         text,
@@ -90,7 +95,7 @@ def split_view(build: Build) -> Finding:
     dealers = (HONEST, CHEATER, THIRD)
     members = {i: member(build, shares, i, dealers) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, dealers, share=shares[CHEATER])
-    cheater = Adversary(cheat(build.definition(RESHARE), setup), silent)
+    cheater = Adversary(cheating_party(build.definition(RESHARE), setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
     local.start()
     local.finish()
@@ -98,10 +103,12 @@ def split_view(build: Build) -> Finding:
         i: p.outcome.result if isinstance(p.outcome, Done) else shares[i]
         for i, p in members.items()
     }
-    if combine(*held.values()):
-        return replace(end_of(members[HONEST]), shown="both still hold the old shares: they sign")
+    if can_combine(*held.values()):
+        return replace(
+            finding_of(members[HONEST]), shown="both still hold the old shares: they sign"
+        )
     text = "party 1 has dropped its old share, party 3 has no new one: no two shares match"
-    return broken(Effect.UNUSABLE, text)
+    return Finding.broken(Effect.UNUSABLE, text)
 
 
 def last_confirmation(build: Build) -> Finding:
@@ -113,19 +120,19 @@ def last_confirmation(build: Build) -> Finding:
     members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     silent = on("Confirm", lambda message: None, to={THIRD})
-    cheater = Adversary(cheat(RESHARE, setup), silent)
+    cheater = Adversary(cheating_party(RESHARE, setup), silent)
     local: LocalRun[Any] = LocalRun([members[HONEST], cheater, members[THIRD]])
     local.start()
     local.finish()
     outcome = members[HONEST].outcome
     if not isinstance(outcome, Done):
-        return end_of(members[HONEST])
-    held = [shares[THIRD]] + ([local.prepared[THIRD]] if build.heeds(KEEP_BOTH) else [])
-    if any(combine(outcome.result, share) for share in held):
+        return finding_of(members[HONEST])
+    held = [shares[THIRD]] + ([local.prepared[THIRD]] if build.fulfils(KEEP_BOTH) else [])
+    if any(can_combine(outcome.result, share) for share in held):
         text = "party 3 keeps both shares: the new one and party 1's make the key"
-        return replace(end_of(members[THIRD]), shown=text)
+        return replace(finding_of(members[THIRD]), shown=text)
     text = "party 3 rolled back, party 1 is done: their shares are of different epochs"
-    return broken(Effect.UNUSABLE, text)
+    return Finding.broken(Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D14: a bad helper
@@ -137,13 +144,13 @@ def bad_helper(build: Build) -> Finding:
     bad = on("Deal", lambda m: replace(m, share=m.share + one), to={HONEST})
     setup = reshare.setup(shares[CHEATER].record, DEALERS, share=shares[CHEATER])
     members = {i: member(build, shares, i) for i in (HONEST, THIRD)}
-    play(members[HONEST], Adversary(cheat(RESHARE, setup), bad), members[THIRD])
+    run_to_end(members[HONEST], Adversary(cheating_party(RESHARE, setup), bad), members[THIRD])
     outcomes = [p.outcome for p in members.values()]
     new = [outcome.result for outcome in outcomes if isinstance(outcome, Done)]
     if len(new) < 2:
-        return end_of(members[HONEST])
+        return finding_of(members[HONEST])
     text = "the 'recovered' share of party 1 does not fit party 3's"
-    return proven(not combine(*new), Effect.UNUSABLE, text)
+    return Finding.broken_if(not can_combine(*new), Effect.UNUSABLE, text)
 
 
 # ---------------------------------------------------------------------- D13, mixed epochs
@@ -156,23 +163,25 @@ def mixed_epochs(build: Build) -> Finding:
         i: reshare.setup(old[i].record, (CHEATER, THIRD), share=old[i], receivers=(CHEATER, THIRD))
         for i in (CHEATER, THIRD)
     }
-    refreshed = [cheat(RESHARE, setup, i) for i, setup in agreed.items()]
-    play(*refreshed)
+    refreshed = [cheating_party(RESHARE, setup, i) for i, setup in agreed.items()]
+    run_to_end(*refreshed)
     new = refreshed[1].outcome
     if not isinstance(new, Done):
-        return end_of(refreshed[1])
+        return finding_of(refreshed[1])
     pair, message = (HONEST, THIRD), b"pay 5 to Alice"
     setups = [
         FrostSetup(old[HONEST], pair, message),
         # The refreshed record no longer lists party 1; a caller that overlooks this has it listed.
         FrostSetup(listed(new.result, old[THIRD]), pair, message),
     ]
-    signers = [party(build, FROST, setup, i) for i, setup in zip(pair, setups, strict=True)]
-    play(*signers)
+    signers = [honest_party(build, FROST, setup, i) for i, setup in zip(pair, setups, strict=True)]
+    run_to_end(*signers)
     outcome = signers[1].outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
-        return broken(Effect.UNUSABLE, "every share of the signature is valid, their sum is not")
-    return end_of(signers[1])
+        return Finding.broken(
+            Effect.UNUSABLE, "every share of the signature is valid, their sum is not"
+        )
+    return finding_of(signers[1])
 
 
 def listed(new: KeyShare, old: KeyShare) -> KeyShare:
@@ -190,10 +199,10 @@ ATTACKS = (
         step="reshare, round 3, Deal",
         check="two phases: the old share goes only when every receiver has confirmed the new one",
         injection="E, N: a good Deal to one, none to the other",
-        play=split_view,
+        run=split_view,
         research=lambda: ResearchBuild(shape=Shape(definitions={"reshare": ONE_PHASE})),
-        expected_on=waiting({THIRD}),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.waiting({THIRD}),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D10b",
@@ -202,10 +211,10 @@ ATTACKS = (
         step="reshare, round 4, Confirm",
         check="whoever is prepared keeps the old and the new share until it has every confirmation",
         injection="E, N: confirms to party 1, not to party 3",
-        play=last_confirmation,
+        run=last_confirmation,
         research=lambda: ResearchBuild(neglecting=[KEEP_BOTH]),
-        expected_on=waiting({CHEATER}),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.waiting({CHEATER}),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D12",
@@ -214,12 +223,12 @@ ATTACKS = (
         step="reshare, round 2, Reveal: C_{i,0}",
         check="C_{i,0} = lambda_i * X_i for every dealer, and the sum is the registered key",
         injection="F: deals lambda_i * x_i + 1",
-        play=shifted_key,
+        run=shifted_key,
         research=lambda: ResearchBuild(
             without=[Reason.WRONG_CONSTANT_TERM, Reason.PUBLIC_KEY_MISMATCH]
         ),
-        expected_on=aborted(Reason.WRONG_CONSTANT_TERM, InRound(3, "deal"), {CHEATER}),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.aborted(Reason.WRONG_CONSTANT_TERM, InRound(3, "deal"), {CHEATER}),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
     Attack(
         id="D13",
@@ -228,10 +237,10 @@ ATTACKS = (
         step="frost, round 1, after a refresh that left party 1 out",
         check="the epoch is in the session's context, compared first",
         injection="N, S: a holder that was offline during the refresh comes back",
-        play=mixed_epochs,
+        run=mixed_epochs,
         research=lambda: ResearchBuild(without=[Reason.SESSION_MISMATCH, Reason.ECHO_MISMATCH]),
-        expected_on=aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.aborted(Reason.SESSION_MISMATCH, InRound(2, "sign")),
+        expected_off=Finding.broken(Effect.UNUSABLE),
         also=("D10",),
     ),
     Attack(
@@ -241,9 +250,9 @@ ATTACKS = (
         step="reshare, round 3, Deal to the party that lost its share",
         check="the dealt share lies on the dealer's committed polynomial",
         injection="M: share + 1, toward party 1 alone",
-        play=bad_helper,
+        run=bad_helper,
         research=lambda: ResearchBuild(without=[Reason.SHARE_INCONSISTENT]),
-        expected_on=aborted(Reason.SHARE_INCONSISTENT, InRound(4, "prepare"), {CHEATER}),
-        expected_off=broken(Effect.UNUSABLE),
+        expected_on=Finding.aborted(Reason.SHARE_INCONSISTENT, InRound(4, "prepare"), {CHEATER}),
+        expected_off=Finding.broken(Effect.UNUSABLE),
     ),
 )

@@ -16,30 +16,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    aborted,
-    broken,
-    ending,
-    harmless,
-    proven,
-    refused,
-)
-from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
-from mpcsim.attacks.stage import (
+from mpcsim.attacks.harness import (
     CHEATER,
     DIGEST,
     HONEST,
     THIRD,
     WANTED,
-    cheat,
-    end_of,
-    escaping,
-    party,
-    play,
+    cheating_party,
+    crash_if_raised,
+    finding_of,
+    honest_party,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
+from mpcsim.attacks.research import Build, ResearchBuild, Shape, without
 from mpcsim.crypto.groups.group import Point, Scalar
 from mpcsim.crypto.groups.polynomial import lagrange_coefficient
 from mpcsim.crypto.groups.secp256k1 import ORDER, SECP256K1, Secp256k1Point
@@ -53,7 +43,7 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.ecdsa import ECDSA, EcdsaSetup, EcdsaSignature, steps
 from mpcsim.protocols.ecdsa.messages import Offer, Respond, SignatureShare
-from mpcsim.protocols.engine import Definition, Done, Inbox, Turn, View
+from mpcsim.protocols.engine import Definition, Done, Inbox, RoundOutput, View
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.sim.run.adversary import Adversary, on, with_round
 
@@ -66,7 +56,9 @@ def scalar(digest: bytes) -> Scalar:
     return SECP256K1.scalar(int.from_bytes(digest, "big"))
 
 
-def late(definition: Definition[Any, Any], respond: Callable[..., Turn]) -> Definition[Any, Any]:
+def late(
+    definition: Definition[Any, Any], respond: Callable[..., RoundOutput]
+) -> Definition[Any, Any]:
     """Round 3 of a cheater that answers only when it has everyone else's answer."""
     rounds = list(definition.rounds)
     rounds[2] = replace(rounds[2], needs=(Offer, Respond), run=partial(respond, rounds[2].run))
@@ -81,30 +73,32 @@ def assembled(w: Scalar, u: Scalar, R: Secp256k1Point, r_x: Scalar) -> EcdsaSign
     return EcdsaSignature(r_x.n, s, recovery_id)
 
 
-def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> Turn:
+def assembled_for_the_cheater(original: object, view: Any, keep: Any, inbox: Inbox) -> RoundOutput:
     """Round 5 of a cheater: put together whatever the shares add up to."""
     shares = inbox.everyone(SignatureShare).values()
     zero = SECP256K1.scalar(0)
     w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
-    return Turn(result=assembled(w, u, keep.R, keep.r_x))
+    return RoundOutput(result=assembled(w, u, keep.R, keep.r_x))
 
 
 def honest_signer(build: Build, i: int = HONEST, signers: Sequence[int] = PAIR) -> Any:
     """A signer of the build."""
     shares = keys("secp256k1")
-    return party(build, ECDSA, ecdsa.setup(shares[i], tuple(signers), DIGEST), i)
+    return honest_party(build, ECDSA, ecdsa.setup(shares[i], tuple(signers), DIGEST), i)
 
 
 def cheating_signer(definition: Definition[Any, Any], signers: Sequence[int] = PAIR) -> Any:
     """The cheater with the definition it likes."""
     shares = keys("secp256k1")
-    return cheat(definition, ecdsa.setup(shares[CHEATER], tuple(signers), DIGEST), CHEATER)
+    return cheating_party(definition, ecdsa.setup(shares[CHEATER], tuple(signers), DIGEST), CHEATER)
 
 
 # ---------------------------------------------------------------------- O4, O5: another key share
 
 
-def shifted(publish: bool, original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+def shifted(
+    publish: bool, original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+) -> RoundOutput:
     """Multiply sk_2 + delta in; publish the pk_2 that fits it, or the true one."""
     setup, theirs = view.setup, inbox.received(Respond)[HONEST]
     R = cast(Secp256k1Point, keep.committed.R_i + theirs.R_i)
@@ -112,12 +106,12 @@ def shifted(publish: bool, original: Callable[..., Turn], view: Any, keep: Any, 
     weight = lagrange_coefficient(SECP256K1, CHEATER, setup.signers)
     x = setup.share.secret_share + delta * weight.inverse()
     other = replace(setup, share=replace(setup.share, secret_share=x))
-    turn = original(replace(view, setup=other), keep, inbox)
+    output = original(replace(view, setup=other), keep, inbox)
     if publish:
-        return turn
-    true_pk = turn.keep.pk_i - SECP256K1.base(delta)
-    direct = {j: replace(cast(Respond, m), pk_i=true_pk) for j, m in turn.direct.items()}
-    return replace(turn, keep=replace(turn.keep, pk_i=true_pk), direct=direct)
+        return output
+    true_pk = output.keep.pk_i - SECP256K1.base(delta)
+    direct = {j: replace(cast(Respond, m), pk_i=true_pk) for j, m in output.direct.items()}
+    return replace(output, keep=replace(output.keep, pk_i=true_pk), direct=direct)
 
 
 def another_key_share(publish: bool, build: Build) -> Finding:
@@ -125,11 +119,11 @@ def another_key_share(publish: bool, build: Build) -> Finding:
     own = without(ECDSA, Reason.PUBLIC_KEY_MISMATCH)  # it does not check itself
     definition = with_round(late(own, partial(shifted, publish)), 5, assembled_for_the_cheater)
     honest, cheater = honest_signer(build), cheating_signer(definition)
-    play(honest, cheater)
+    run_to_end(honest, cheater)
     if not isinstance(cheater.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     public_key = honest.setup.share.public_key
-    return proven(
+    return Finding.broken_if(
         steps.verifies(cheater.outcome.result, WANTED, public_key),
         Effect.FORGERY,
         "the honest signer signed one hash; libsecp256k1 accepts the signature of another, chosen",
@@ -139,7 +133,9 @@ def another_key_share(publish: bool, build: Build) -> Finding:
 def other_nonce_toward_one(build: Build) -> Finding:
     """Multiply r_2 + 1 with party 3's chi, and r_2 with party 1's."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         one, first = SECP256K1.scalar(1), keep.committed
         true = original(view, keep, inbox)
         moved = replace(keep, committed=replace(first, r_i=first.r_i + one))
@@ -148,12 +144,12 @@ def other_nonce_toward_one(build: Build) -> Finding:
 
     cheater = Adversary(cheating_signer(with_round(ECDSA, 3, respond), ALL))
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
-    play(honest[HONEST], cheater, honest[THIRD])
+    run_to_end(honest[HONEST], cheater, honest[THIRD])
     outcome = honest[THIRD].outcome
     if isinstance(outcome, Aborted) and outcome.reason is Reason.SIGNATURE_INVALID:
         text = "the signature does not verify; each honest signer suspects the other as well"
-        return proven(not outcome.culprits, Effect.NOBODY_NAMED, text)
-    return ending(outcome)
+        return Finding.broken_if(not outcome.culprits, Effect.NOBODY_NAMED, text)
+    return Finding.of_outcome(outcome)
 
 
 # ------------------------------------------------------------------ O3: inconsistent corrections
@@ -226,13 +222,15 @@ def bits_of_beta(W: Point, Q: Point, u: Scalar) -> int | None:
 def inconsistent_corrections(build: Build) -> Finding:
     """Probe choice bits, and read them off the bad signature."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
-        turn = original(view, keep, inbox)
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
+        output = original(view, keep, inbox)
         offer = inbox.received(Offer)[HONEST]
-        made = probing(cast(Respond, turn.direct[HONEST]), view, keep, offer)
-        return replace(turn, direct={HONEST: made})
+        made = probing(cast(Respond, output.direct[HONEST]), view, keep, offer)
+        return replace(output, direct={HONEST: made})
 
-    def recover(original: object, view: Any, keep: Any, inbox: Any) -> Turn:
+    def recover(original: object, view: Any, keep: Any, inbox: Any) -> RoundOutput:
         shares = inbox.everyone(SignatureShare).values()
         zero = SECP256K1.scalar(0)
         w, u = sum((m.w_i for m in shares), zero), sum((m.u_i for m in shares), zero)
@@ -241,15 +239,15 @@ def inconsistent_corrections(build: Build) -> Finding:
         Q = SECP256K1.base(view.setup.message_scalar()) + keep.r_x * Y
         e = bits_of_beta(w * keep.R, Q, u)
         if e is None:
-            return Turn()
-        return Turn(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
+            return RoundOutput()
+        return RoundOutput(result=assembled(w, u - SECP256K1.scalar(e), keep.R, keep.r_x))
 
     definition = with_round(with_round(ECDSA, 3, respond), 5, recover)
     honest, cheater = honest_signer(build), cheating_signer(definition)
-    play(honest, cheater)
+    run_to_end(honest, cheater)
     if not isinstance(cheater.outcome, Done) or cheater.outcome.result is None:
-        return end_of(honest)
-    return proven(
+        return finding_of(honest)
+    return Finding.broken_if(
         steps.verifies(cheater.outcome.result, DIGEST, honest.setup.share.public_key),
         Effect.LEAK,
         f"{PROBES} choice bits of one session, all right: with them the bad signature verifies",
@@ -264,7 +262,9 @@ BIAS_BITS = 10
 def chosen_nonce(build: Build) -> Finding:
     """See R_1 first, then try nonce shares until R has the x coordinate one likes."""
 
-    def respond(original: Callable[..., Turn], view: Any, keep: Any, inbox: Any) -> Turn:
+    def respond(
+        original: Callable[..., RoundOutput], view: Any, keep: Any, inbox: Any
+    ) -> RoundOutput:
         theirs, one = inbox.received(Respond)[HONEST].R_i, SECP256K1.scalar(1)
         r_2, R_2 = keep.committed.r_i, keep.committed.R_i
         while cast(Secp256k1Point, R_2 + theirs).x() >> 256 - BIAS_BITS:
@@ -274,11 +274,11 @@ def chosen_nonce(build: Build) -> Finding:
         )
 
     honest = honest_signer(build)
-    play(honest, cheating_signer(late(ECDSA, respond)))
+    run_to_end(honest, cheating_signer(late(ECDSA, respond)))
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     text = f"the first {BIAS_BITS} bits of r are zero, as the cheater wanted"
-    return proven(honest.outcome.result.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
+    return Finding.broken_if(honest.outcome.result.r >> 256 - BIAS_BITS == 0, Effect.BIAS, text)
 
 
 # ---------------------------------------------------------------------- O7: equivocation
@@ -288,13 +288,13 @@ def two_faced_commit(build: Build) -> Finding:
     """Another nonce for party 3: the others' transcripts differ, and so do their OTs."""
     other = on("Commit", lambda m: replace(m, nonce=bytes(32)), to={THIRD})
     honest = {i: honest_signer(build, i, ALL) for i in (HONEST, THIRD)}
-    play(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
+    run_to_end(honest[HONEST], Adversary(cheating_signer(ECDSA, ALL), other), honest[THIRD])
     for i, j in ((HONEST, THIRD), (THIRD, HONEST)):
         outcome = honest[i].outcome
         if isinstance(outcome, Aborted) and j in outcome.culprits:
             text = f"party {i} bans the honest party {j}: {outcome.reason.text}"
-            return broken(Effect.HONEST_BLAMED, text)
-    return end_of(honest[HONEST])
+            return Finding.broken(Effect.HONEST_BLAMED, text)
+    return finding_of(honest[HONEST])
 
 
 # ---------------------------------------------------------------------- O13, O14, S7, S9
@@ -312,10 +312,10 @@ def zero_denominator(build: Build) -> Finding:
     honest = honest_signer(build)
 
     def run_it() -> Finding:
-        play(honest, adversary)
-        return end_of(honest)
+        run_to_end(honest, adversary)
+        return finding_of(honest)
 
-    return escaping(run_it)
+    return crash_if_raised(run_it)
 
 
 def duplicate_signers(build: Build) -> Finding:
@@ -323,21 +323,21 @@ def duplicate_signers(build: Build) -> Finding:
     share = keys("secp256k1")[HONEST]
     signers = (HONEST, CHEATER, CHEATER)
     try:
-        honest = party(build, ECDSA, EcdsaSetup(share, signers, DIGEST), HONEST)
+        honest = honest_party(build, ECDSA, EcdsaSetup(share, signers, DIGEST), HONEST)
     except UsageError as error:
-        return refused(str(error))
+        return Finding.refused(str(error))
     twin = Adversary(
-        cheat(
+        cheating_party(
             ResearchBuild(shape=Shape(setup_check=False)).definition(ECDSA),
             EcdsaSetup(keys("secp256k1")[CHEATER], signers, DIGEST),
         )
     )
 
     def run_it() -> Finding:
-        play(honest, twin)
-        return end_of(honest)
+        run_to_end(honest, twin)
+        return finding_of(honest)
 
-    return escaping(run_it)
+    return crash_if_raised(run_it)
 
 
 def released_unverified(build: Build) -> Finding:
@@ -345,11 +345,11 @@ def released_unverified(build: Build) -> Finding:
     one = SECP256K1.scalar(1)
     wrong = on("SignatureShare", lambda m: replace(m, w_i=m.w_i + one))
     honest = honest_signer(build)
-    play(honest, Adversary(cheating_signer(ECDSA), wrong))
+    run_to_end(honest, Adversary(cheating_signer(ECDSA), wrong))
     if not isinstance(honest.outcome, Done):
-        return end_of(honest)
+        return finding_of(honest)
     valid = steps.verifies(honest.outcome.result, DIGEST, honest.setup.share.public_key)
-    return proven(not valid, Effect.BAD_OUTPUT, "released, and libsecp256k1 refuses it")
+    return Finding.broken_if(not valid, Effect.BAD_OUTPUT, "released, and libsecp256k1 refuses it")
 
 
 def assemble_as_it_comes(
@@ -375,19 +375,19 @@ def high_s(build: Build) -> Finding:
     public_key = shares[HONEST].public_key
     for n in range(8):
         signers = [
-            party(build, ECDSA, ecdsa.setup(shares[i], PAIR, DIGEST), i, f"high s {n}")
+            honest_party(build, ECDSA, ecdsa.setup(shares[i], PAIR, DIGEST), i, f"high s {n}")
             for i in PAIR
         ]
-        play(*signers)
+        run_to_end(*signers)
         if not isinstance(signers[0].outcome, Done):
-            return end_of(signers[0])
+            return finding_of(signers[0])
         high = signers[0].outcome.result
         low = replace(high, s=ORDER - high.s, recovery_id=high.recovery_id ^ 1)
         both = all(steps.verifies(s, DIGEST, public_key) for s in (high, low))
         if both and high.s > ORDER // 2:
             text = "released with s > n/2: whoever sees it can make the other, low one out of it"
-            return broken(Effect.MALLEABLE, text)
-    return harmless("eight signatures, all with s <= n/2")
+            return Finding.broken(Effect.MALLEABLE, text)
+    return Finding.harmless("eight signatures, all with s <= n/2")
 
 
 ATTACKS = (
@@ -398,12 +398,12 @@ ATTACKS = (
         step="ecdsa, round 3, Respond: (a~, eta, mu)",
         check="mu, the hash of the combined columns; behind it the Gamma checks",
         injection=f"F: another input at {PROBES} of the OTs, eta and mu made to fit",
-        play=inconsistent_corrections,
+        run=inconsistent_corrections,
         research=lambda: ResearchBuild(
             without=[Reason.MULTIPLICATION_CHECK, Reason.GAMMA_U_MISMATCH]
         ),
-        expected_on=aborted(Reason.MULTIPLICATION_CHECK, InRound(4, "share"), {CHEATER}),
-        expected_off=broken(Effect.LEAK),
+        expected_on=Finding.aborted(Reason.MULTIPLICATION_CHECK, InRound(4, "share"), {CHEATER}),
+        expected_off=Finding.broken(Effect.LEAK),
     ),
     Attack(
         id="O4a",
@@ -414,10 +414,10 @@ ATTACKS = (
         step="ecdsa, round 3, Respond: a~ against (pk_i, Gamma^v)",
         check="chi * pk_j = d^v * G + Gamma^v",
         injection="U, F: waits for R_1, then multiplies sk_2 + (m' - m)/r",
-        play=partial(another_key_share, False),
+        run=partial(another_key_share, False),
         research=lambda: ResearchBuild(without=[Reason.GAMMA_V_MISMATCH]),
-        expected_on=aborted(Reason.GAMMA_V_MISMATCH, InRound(4, "share"), {CHEATER}),
-        expected_off=broken(Effect.FORGERY),
+        expected_on=Finding.aborted(Reason.GAMMA_V_MISMATCH, InRound(4, "share"), {CHEATER}),
+        expected_off=Finding.broken(Effect.FORGERY),
     ),
     Attack(
         id="O4b",
@@ -426,10 +426,10 @@ ATTACKS = (
         step="ecdsa, round 3, Respond: a~ against (R_i, Gamma^u), three signers",
         check="chi * R_j = d^u * G + Gamma^u",
         injection="E, F: r_2 + 1 toward party 3 alone",
-        play=other_nonce_toward_one,
+        run=other_nonce_toward_one,
         research=lambda: ResearchBuild(without=[Reason.GAMMA_U_MISMATCH]),
-        expected_on=aborted(Reason.GAMMA_U_MISMATCH, InRound(4, "share"), {CHEATER}),
-        expected_off=broken(Effect.NOBODY_NAMED),
+        expected_on=Finding.aborted(Reason.GAMMA_U_MISMATCH, InRound(4, "share"), {CHEATER}),
+        expected_off=Finding.broken(Effect.NOBODY_NAMED),
     ),
     Attack(
         id="O5",
@@ -438,10 +438,12 @@ ATTACKS = (
         step="ecdsa, round 3, Respond: pk_i",
         check="sum_j pk_j = Y",
         injection="U, F: as O4a, and publishes the pk_2 that fits",
-        play=partial(another_key_share, True),
+        run=partial(another_key_share, True),
         research=lambda: ResearchBuild(without=[Reason.PUBLIC_KEY_MISMATCH]),
-        expected_on=aborted(Reason.PUBLIC_KEY_MISMATCH, InRound(4, "share"), {CHEATER}, {CHEATER}),
-        expected_off=broken(Effect.FORGERY),
+        expected_on=Finding.aborted(
+            Reason.PUBLIC_KEY_MISMATCH, InRound(4, "share"), {CHEATER}, {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.FORGERY),
     ),
     Attack(
         id="O6",
@@ -450,10 +452,10 @@ ATTACKS = (
         step="ecdsa, round 3, Respond: R_i",
         check="R_i opens the commitment of round 1",
         injection="U, F: tries nonce shares until R suits it",
-        play=chosen_nonce,
+        run=chosen_nonce,
         research=lambda: ResearchBuild(without=[Reason.COMMITMENT_OPENING]),
-        expected_on=aborted(Reason.COMMITMENT_OPENING, InRound(4, "share"), {CHEATER}),
-        expected_off=broken(Effect.BIAS),
+        expected_on=Finding.aborted(Reason.COMMITMENT_OPENING, InRound(4, "share"), {CHEATER}),
+        expected_off=Finding.broken(Effect.BIAS),
     ),
     Attack(
         id="O7",
@@ -462,10 +464,12 @@ ATTACKS = (
         step="ecdsa, round 1, Commit, three signers",
         check="round 2 carries a digest of everyone's round 1, compared before anything else",
         injection="E: another nonce toward party 3",
-        play=two_faced_commit,
+        run=two_faced_commit,
         research=lambda: ResearchBuild(without=[Reason.ECHO_MISMATCH]),
-        expected_on=aborted(Reason.ECHO_MISMATCH, InRound(3, "respond"), suspects={CHEATER, THIRD}),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.aborted(
+            Reason.ECHO_MISMATCH, InRound(3, "respond"), suspects={CHEATER, THIRD}
+        ),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
     Attack(
         id="O13",
@@ -474,10 +478,12 @@ ATTACKS = (
         step="ecdsa, round 4, SignatureShare: u_i",
         check="sum u_i = 0 aborts",
         injection="U, M: u_2 = -u_1",
-        play=zero_denominator,
+        run=zero_denominator,
         research=lambda: ResearchBuild(without=[Reason.ZERO_DENOMINATOR]),
-        expected_on=aborted(Reason.ZERO_DENOMINATOR, InRound(5, "assemble"), {CHEATER}, {CHEATER}),
-        expected_off=broken(Effect.CRASH),
+        expected_on=Finding.aborted(
+            Reason.ZERO_DENOMINATOR, InRound(5, "assemble"), {CHEATER}, {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.CRASH),
     ),
     Attack(
         id="O14",
@@ -486,10 +492,10 @@ ATTACKS = (
         step="ecdsa, set-up: the signers",
         check="identifiers are distinct, in order, and those of holders",
         injection="X: the list of signers names party 2 twice",
-        play=duplicate_signers,
+        run=duplicate_signers,
         research=lambda: ResearchBuild(shape=Shape(setup_check=False)),
-        expected_on=refused(),
-        expected_off=broken(Effect.CRASH),
+        expected_on=Finding.refused(),
+        expected_off=Finding.broken(Effect.CRASH),
     ),
     Attack(
         id="S7a",
@@ -498,10 +504,12 @@ ATTACKS = (
         step="ecdsa, round 4, SignatureShare: w_i",
         check="libsecp256k1 recovers the public key from the signature before it is released",
         injection="M: w_2 + 1",
-        play=released_unverified,
+        run=released_unverified,
         research=lambda: ResearchBuild(without=[Reason.SIGNATURE_INVALID]),
-        expected_on=aborted(Reason.SIGNATURE_INVALID, InRound(5, "assemble"), {CHEATER}, {CHEATER}),
-        expected_off=broken(Effect.BAD_OUTPUT),
+        expected_on=Finding.aborted(
+            Reason.SIGNATURE_INVALID, InRound(5, "assemble"), {CHEATER}, {CHEATER}
+        ),
+        expected_off=Finding.broken(Effect.BAD_OUTPUT),
         also=("P10",),
     ),
     Attack(
@@ -511,9 +519,9 @@ ATTACKS = (
         step="ecdsa, round 5: the signature",
         check="of s and n - s the low one is released, with its recovery id",
         injection="X: none needed, half of all signatures are affected",
-        play=high_s,
+        run=high_s,
         research=lambda: ResearchBuild(replacing={steps.assemble: assemble_as_it_comes}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.MALLEABLE),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.MALLEABLE),
     ),
 )

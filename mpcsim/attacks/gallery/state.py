@@ -14,15 +14,17 @@ from itertools import product
 from typing import Any
 
 from mpcsim.attacks.gallery import frost as frost_attacks
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    broken,
-    harmless,
-    proven,
-    waiting,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    finding_of,
+    honest_party,
+    record_rounds,
+    run_to_end,
+    solve_linear,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import (
     FRESH_RANDOMNESS,
     RESTORE_LATEST,
@@ -30,7 +32,6 @@ from mpcsim.attacks.research import (
     ResearchBuild,
     Shape,
 )
-from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, end_of, party, play, solve, watched
 from mpcsim.crypto import schnorr
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
@@ -41,7 +42,7 @@ from mpcsim.protocols import dkg, ecdsa, frost
 from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Reveal
 from mpcsim.protocols.ecdsa import ECDSA
-from mpcsim.protocols.engine import Done, Inbox, Party, Round, Turn, View
+from mpcsim.protocols.engine import Done, Inbox, Party, Round, RoundOutput, View
 from mpcsim.protocols.frost import FROST, steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.key_share import KeyShare
@@ -60,7 +61,7 @@ class Store:
     """
 
     def __init__(self, build: Build, honest: Party[Any, Any]) -> None:
-        self._careful = build.heeds(RESTORE_LATEST)
+        self._careful = build.fulfils(RESTORE_LATEST)
         self.party = honest
         self._snapshots: list[bytes] = []
 
@@ -116,19 +117,23 @@ def ecdsa_rolled_back(build: Build) -> Finding:
     """
     shares = keys("secp256k1")
     Y, m = shares[HONEST].public_key, SECP256K1.scalar(int.from_bytes(DIGEST, "big"))
-    store = Store(build, party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST))
+    store = Store(
+        build, honest_party(build, ECDSA, ecdsa.setup(shares[HONEST], PAIR, DIGEST), HONEST)
+    )
     equations = []
     for attempt in range(2):
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         setup = ecdsa.setup(shares[CHEATER], PAIR, DIGEST)
         name = SeededRng(f"cheater, attempt {attempt}")
-        cheater = Party(watched(ECDSA, diary), setup, CHEATER, session_id=session_id(""), rng=name)
+        cheater = Party(
+            record_rounds(ECDSA, diary), setup, CHEATER, session_id=session_id(""), rng=name
+        )
         if attempt == 0:
-            play(store, cheater)
+            run_to_end(store, cheater)
         else:
             again(store, cheater)
         if not isinstance(cheater.outcome, Done):
-            return replace(end_of(store), shown="the restored signer says nothing new")
+            return replace(finding_of(store), shown="the restored signer says nothing new")
         found = cheater.outcome.result
         r_2 = diary[1].keep.r_i
         equations.append((SECP256K1.scalar(found.r), SECP256K1.scalar(found.s), r_2))
@@ -137,9 +142,9 @@ def ecdsa_rolled_back(build: Build) -> Finding:
             [s * SECP256K1.scalar(sign), -r, m - s * SECP256K1.scalar(sign) * r_2]
             for (r, s, r_2), sign in zip(equations, signs, strict=True)
         ]
-        if SECP256K1.base(solve(rows)[1]) == Y:
-            return broken(Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
-    return harmless()
+        if SECP256K1.base(solve_linear(rows)[1]) == Y:
+            return Finding.broken(Effect.KEY, "the key from two signatures with one r_1: x*G = Y")
+    return Finding.harmless()
 
 
 def taking_only(kind: str, to: int, message: Any) -> Any:
@@ -154,7 +159,7 @@ def frost_rolled_back(build: Build) -> Finding:
     """Restored before it saw the cheater's commitments, party 1 signs over others, too."""
     shares = keys("ed25519")
     setup = frost.setup(shares[HONEST], PAIR, b"m")
-    store = Store(build, party(build, FROST, setup, HONEST))
+    store = Store(build, honest_party(build, FROST, setup, HONEST))
     cheaters: list[Any] = []
     for attempt in range(3):
         mine = frost.setup(shares[CHEATER], PAIR, b"m")
@@ -162,7 +167,7 @@ def frost_rolled_back(build: Build) -> Finding:
         inner = Party(FROST, mine, CHEATER, session_id=session_id(""), rng=rng)
         cheaters.append(Adversary(inner, taking_only))
         if attempt == 0:
-            play(store, cheaters[0])
+            run_to_end(store, cheaters[0])
         else:
             again(store, cheaters[attempt])
     return _solved(cheaters, shares, store, "three restores, three equations: x*G = Y")
@@ -178,10 +183,10 @@ def _solved(cheaters: list[Any], shares: dict[int, KeyShare], honest: Any, text:
         bound = steps.bind(setup.share.public_key, listed, setup.message)
         z = inbox.received(SignatureShare)[HONEST].share
         rows.append(frost_attacks.equation(bound, z))
-    key = frost_attacks.key_from(solve(rows)[2], shares[CHEATER])
+    key = frost_attacks.key_from(solve_linear(rows)[2], shares[CHEATER])
     if ED25519.base(key) == shares[HONEST].public_key:
-        return broken(Effect.KEY, text)
-    return end_of(honest)
+        return Finding.broken(Effect.KEY, text)
+    return finding_of(honest)
 
 
 # ---------------------------------------------------------------------- S13: stalls
@@ -197,14 +202,14 @@ def stalled(build: Build) -> Finding:
     for attempt in range(3):
         sid = session_id(f"attempt {attempt}")
         randomness: dict[str, Any] = {"rng": SeededRng(f"party 1, attempt {attempt}")}
-        if not build.heeds(FRESH_RANDOMNESS):
+        if not build.fulfils(FRESH_RANDOMNESS):
             randomness = {"_seed": b"the first attempt's".ljust(SEED_BYTES)}
         mine, theirs = (frost.setup(shares[i], PAIR, b"m") for i in (CHEATER, HONEST))
         honest = build.party(build.definition(FROST), theirs, HONEST, session_id=sid, **randomness)
         rng = SeededRng(f"cheater, attempt {attempt}")
         inner = Party(FROST, mine, CHEATER, session_id=sid, rng=rng)
         cheaters.append(Adversary(inner, taking_only))
-        play(honest, cheaters[-1])
+        run_to_end(honest, cheaters[-1])
     text = "three stalled sessions, restarted with the same randomness: x*G = Y"
     return _solved(cheaters, shares, honest, text)
 
@@ -215,10 +220,10 @@ def stalled(build: Build) -> Finding:
 def unhedged(round_: Round) -> Round:
     """randomness that depends on what was received"""
 
-    def run(view: View[Any], keep: Any, inbox: Any) -> Turn:
+    def run(view: View[Any], keep: Any, inbox: Any) -> RoundOutput:
         place = tagged_hash(Tag.RNG, view.session_id, u32(view.me), u32(round_.number))
-        turn: Turn = round_.run(replace(view, rng=Drbg(place)), keep, inbox)
-        return turn
+        output: RoundOutput = round_.run(replace(view, rng=Drbg(place)), keep, inbox)
+        return output
 
     return replace(round_, run=run)
 
@@ -230,29 +235,31 @@ def proof_rolled_back(build: Build) -> Finding:
     driver is careless in both modes: it is the protocol's hedge that is tried.
     """
     agreed = dkg.setup("ed25519", 2, PAIR)
-    honest = party(build, DKG, agreed, HONEST)
+    honest = honest_party(build, DKG, agreed, HONEST)
     honest.start()
     snapshot = honest.snapshot()
     found: list[tuple[Scalar, Scalar]] = []
     C_0 = honest.keep.coefficients[0]
     for attempt in range(2):
         copy, outputs = Party.resume(honest.definition, snapshot)
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         rng = SeededRng(f"cheater, attempt {attempt}")
-        cheater = Party(watched(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng)
+        cheater = Party(
+            record_rounds(DKG, diary), agreed, CHEATER, session_id=session_id(""), rng=rng
+        )
         local: LocalRun[Any] = LocalRun([copy, cheater])
         local.rejoin(copy, outputs)
         local.rejoin(cheater, cheater.start())
         local.finish()
         proof = cheater.inbox.received(Reveal)[HONEST].proof
         if proof is None:
-            return end_of(copy)
+            return finding_of(copy)
         e = schnorr._challenge(diary[2].keep.transcript, HONEST, C_0, proof.R)
         found.append((proof.z, e))
     (z, e), (z_2, e_2) = found
     a_0 = (z - z_2) * (e - e_2).inverse()
     text = "the dealer's part of the key, from two proofs with one nonce: a_0*G = C_0"
-    return proven(ED25519.base(a_0) == C_0, Effect.LEAK, text)
+    return Finding.broken_if(ED25519.base(a_0) == C_0, Effect.LEAK, text)
 
 
 ATTACKS = (
@@ -263,10 +270,10 @@ ATTACKS = (
         step="ecdsa, after round 1; the signer crashes and is restored",
         check="the latest snapshot holds what was received: a second version of it is ignored",
         injection="S: restored from before the peer's first message; other commitments then",
-        play=ecdsa_rolled_back,
+        run=ecdsa_rolled_back,
         research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
-        expected_on=harmless(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="S1b",
@@ -275,10 +282,10 @@ ATTACKS = (
         step="dkg, round 2, Reveal: the proof; the dealer is restored before round 2",
         check="a round's randomness depends on everything that was received by then",
         injection="S, E: restored twice, with another peer message each time",
-        play=proof_rolled_back,
+        run=proof_rolled_back,
         research=lambda: ResearchBuild(shape=Shape(rounds=unhedged)),
-        expected_on=harmless(),
-        expected_off=broken(Effect.LEAK),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.LEAK),
     ),
     Attack(
         id="S2b",
@@ -287,10 +294,10 @@ ATTACKS = (
         step="frost, after round 1; the signer crashes and is restored",
         check="the latest snapshot holds the commitments that were signed over: others are ignored",
         injection="S: restored from before the peer's commitments; other commitments then",
-        play=frost_rolled_back,
+        run=frost_rolled_back,
         research=lambda: ResearchBuild(neglecting=[RESTORE_LATEST]),
-        expected_on=waiting({CHEATER}),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.waiting({CHEATER}),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="S13",
@@ -299,9 +306,9 @@ ATTACKS = (
         step="frost, round 2, SignatureShare withheld",
         check="a party that waits says for whom; a new try is a new party with fresh randomness",
         injection="N: takes the share, sends none, three times",
-        play=stalled,
+        run=stalled,
         research=lambda: ResearchBuild(neglecting=[FRESH_RANDOMNESS]),
-        expected_on=waiting({CHEATER}),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.waiting({CHEATER}),
+        expected_off=Finding.broken(Effect.KEY),
     ),
 )

@@ -13,17 +13,18 @@ from typing import Any, cast
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpcsim.attacks.gallery.dkg import name_only
-from mpcsim.attacks.model import (
-    Attack,
-    Effect,
-    Finding,
-    broken,
-    ending,
-    harmless,
-    proven,
+from mpcsim.attacks.harness import (
+    CHEATER,
+    DIGEST,
+    HONEST,
+    THIRD,
+    finding_of,
+    honest_party,
+    record_rounds,
+    run_to_end,
 )
+from mpcsim.attacks.model import Attack, Effect, Finding
 from mpcsim.attacks.research import Build, ResearchBuild, Shape
-from mpcsim.attacks.stage import CHEATER, DIGEST, HONEST, THIRD, end_of, party, play, watched
 from mpcsim.crypto.encoding import WireContext
 from mpcsim.crypto.groups.ed25519 import ED25519
 from mpcsim.crypto.groups.group import Scalar
@@ -39,7 +40,7 @@ from mpcsim.protocols.dkg import DKG
 from mpcsim.protocols.dkg.messages import Deal
 from mpcsim.protocols.ecdsa import ECDSA
 from mpcsim.protocols.ecdsa.messages import Respond
-from mpcsim.protocols.engine import Done, Party, Send, Turn, channel
+from mpcsim.protocols.engine import Done, Party, RoundOutput, Send, channel
 from mpcsim.protocols.engine.channel import seal
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.engine.transcript import transcript_hash
@@ -55,7 +56,9 @@ MESSAGE = b"pay 5 to Alice"
 def signers(build: Build, label: str = "") -> dict[int, Any]:
     """Two honest signers of the build."""
     held = keys("ed25519")
-    return {i: party(build, FROST, frost.setup(held[i], PAIR, MESSAGE), i, label) for i in PAIR}
+    return {
+        i: honest_party(build, FROST, frost.setup(held[i], PAIR, MESSAGE), i, label) for i in PAIR
+    }
 
 
 def carried(parties: Any, meddle: Callable[[LocalRun[Any], InFlight], None]) -> LocalRun[Any]:
@@ -73,7 +76,7 @@ def banned(parties: Any) -> Finding | None:
     for i, p in parties.items():
         if isinstance(p.outcome, Aborted) and p.outcome.culprits:
             j = min(p.outcome.culprits)
-            return broken(
+            return Finding.broken(
                 Effect.HONEST_BLAMED, f"party {i} names the honest party {j}: {p.outcome}"
             )
     return None
@@ -113,7 +116,7 @@ def session_name_used_again(build: Build) -> Finding:
     shares = keys("secp256k1")
     total, zeta = SECP256K1.scalar(0), SECP256K1.scalar(0)
     for bit in (0, 1):
-        diary: dict[int, Turn] = {}
+        diary: dict[int, RoundOutput] = {}
         mine = replace(shares[CHEATER], mta=ChosenBeta(bit))
         name = session_id("one name for both")
         honest = build.party(
@@ -124,15 +127,15 @@ def session_name_used_again(build: Build) -> Finding:
             rng=SeededRng(f"party 1, session {bit}"),
         )
         cheater = Party(
-            watched(build.definition(ECDSA), diary),
+            record_rounds(build.definition(ECDSA), diary),
             ecdsa.EcdsaSetup(mine, PAIR, DIGEST),
             CHEATER,
             session_id=name,
             rng=SeededRng(f"cheater, session {bit}"),
         )
-        play(honest, cheater)
+        run_to_end(honest, cheater)
         if not cheater.inbox.received(Respond):
-            return end_of(honest)
+            return finding_of(honest)
         reply = cast(Any, cheater.inbox.received(Respond)[HONEST].reply)
         total = total + SECP256K1.scalar(int.from_bytes(reply.a[1].encode()[:32], "little"))
         seed = shares[CHEATER].peers[HONEST].zero_seed
@@ -141,7 +144,7 @@ def session_name_used_again(build: Build) -> Finding:
     weight = lagrange_coefficient(SECP256K1, CHEATER, PAIR)
     key = sk_1 - zeta + weight * shares[CHEATER].secret_share
     text = "two sessions of one name, both completed: a~ + a~' = 2 sk_1, then x*G = Y"
-    return proven(SECP256K1.base(key) == shares[HONEST].public_key, Effect.KEY, text)
+    return Finding.broken_if(SECP256K1.base(key) == shares[HONEST].public_key, Effect.KEY, text)
 
 
 # ---------------------------------------------------------------------- O12: spoofing, key streams
@@ -165,8 +168,8 @@ def forged_message(build: Build) -> Finding:
         raise UsageError("the carrier found nothing to forge")
     outcome = parties[HONEST].outcome
     if isinstance(outcome, Aborted) and CHEATER in outcome.culprits:
-        return broken(Effect.HONEST_BLAMED, f"party 1 names the honest party 2: {outcome}")
-    return replace(end_of(parties[HONEST]), shown="the forged message is ignored")
+        return Finding.broken(Effect.HONEST_BLAMED, f"party 1 names the honest party 2: {outcome}")
+    return replace(finding_of(parties[HONEST]), shown="the forged message is ignored")
 
 
 def one_key_for_all(pair_secret: bytes, envelope: Envelope, salt: bytes) -> AESGCM:
@@ -185,7 +188,9 @@ def key_stream_used_twice(build: Build) -> Finding:
     ]
     one, other = (body[channel.SALT_BYTES : -channel.TAG_BYTES] for body in sealed)
     read = bytes(a ^ b ^ c for a, b, c in zip(one, other, known, strict=True))
-    return proven(read == wanted, Effect.LEAK, f"read by the carrier: {read.decode('latin-1')!r}")
+    return Finding.broken_if(
+        read == wanted, Effect.LEAK, f"read by the carrier: {read.decode('latin-1')!r}"
+    )
 
 
 # ---------------------------------------------------------------------- D15: reading the shares
@@ -194,7 +199,7 @@ def key_stream_used_twice(build: Build) -> Finding:
 def eavesdropping(build: Build) -> Finding:
     """The carrier collects the dealt shares: f_i(j) and f_i(k) give f_i(0), for every i."""
     agreed = dkg.setup("ed25519", 2, ALL)
-    parties = {i: party(build, DKG, agreed, i) for i in ALL}
+    parties = {i: honest_party(build, DKG, agreed, i) for i in ALL}
     read: dict[int, dict[int, Scalar]] = {i: {} for i in ALL}
 
     def listen(local: LocalRun[Any], message: InFlight) -> None:
@@ -210,13 +215,13 @@ def eavesdropping(build: Build) -> Finding:
     carried(parties.values(), listen)
     done = parties[HONEST].outcome
     if not isinstance(done, Done) or not all(len(shares) == 2 for shares in read.values()):
-        return ending(done)
+        return Finding.of_outcome(done)
     key = ED25519.scalar(0)
     for shares in read.values():
         for j, share in shares.items():
             key = key + lagrange_coefficient(ED25519, j, shares) * share
     text = "the key, from six messages that passed by: x*G = Y"
-    return proven(ED25519.base(key) == done.result.public_key, Effect.KEY, text)
+    return Finding.broken_if(ED25519.base(key) == done.result.public_key, Effect.KEY, text)
 
 
 def false_sender(build: Build) -> Finding:
@@ -225,7 +230,7 @@ def false_sender(build: Build) -> Finding:
     It is a proper message of the session, and header and transport agree on who sent it.
     """
     agreed = dkg.setup("ed25519", 2, ALL)
-    parties = {i: party(build, DKG, agreed, i) for i in ALL}
+    parties = {i: honest_party(build, DKG, agreed, i) for i in ALL}
     forged: list[int] = []
 
     def spoof(local: LocalRun[Any], message: InFlight) -> None:
@@ -242,7 +247,7 @@ def false_sender(build: Build) -> Finding:
     carried(parties.values(), spoof)
     if not forged:
         raise UsageError("the carrier found nothing to forge")
-    return banned(parties) or end_of(parties[HONEST])
+    return banned(parties) or finding_of(parties[HONEST])
 
 
 # ------------------------------------------------------------------ S11: of another protocol
@@ -252,7 +257,7 @@ def across_protocols(build: Build) -> Finding:
     """Deliver a message of a resharing, with its true seal, to a signing session of that name."""
     held = keys("ed25519")
     resharing = {
-        i: party(build, RESHARE, reshare.setup(held[i].record, PAIR, share=held[i]), i)
+        i: honest_party(build, RESHARE, reshare.setup(held[i].record, PAIR, share=held[i]), i)
         for i in PAIR
     }
     sent = [output for output in resharing[CHEATER].start() if isinstance(output, Send)]
@@ -262,7 +267,7 @@ def across_protocols(build: Build) -> Finding:
     local.start()
     local.parties[HONEST].receive(CHEATER, recorded.data)
     local.finish()
-    return banned(parties) or end_of(parties[HONEST])
+    return banned(parties) or finding_of(parties[HONEST])
 
 
 # ---------------------------------------------------------------------- S12: duplicates, disorder
@@ -297,7 +302,7 @@ def disorder(build: Build) -> Finding:
         local.deliver(len(local.in_flight) - 1)
         for send in foreign:
             local.parties[send.to].receive(PAIR[send.to == HONEST], send.data)
-    return banned(parties) or end_of(parties[HONEST])
+    return banned(parties) or finding_of(parties[HONEST])
 
 
 ATTACKS = (
@@ -308,10 +313,10 @@ ATTACKS = (
         step="ecdsa, all rounds; the name of the session comes from outside",
         check=("transcript = H(name, every first message): fresh if one party is; one each way"),
         injection="R, F: the same name twice; choice bits all 0, then all 1",
-        play=session_name_used_again,
+        run=session_name_used_again,
         research=lambda: ResearchBuild(replacing={transcript_hash: name_only}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="O12a",
@@ -320,10 +325,10 @@ ATTACKS = (
         step="frost, round 2, SignatureShare",
         check="what does not open is ignored, and blamed on nobody",
         injection="N: an altered copy in party 2's name, before the real one",
-        play=forged_message,
+        run=forged_message,
         research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=harmless(),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
     Attack(
         id="O12b",
@@ -332,10 +337,10 @@ ATTACKS = (
         step="any sealed message",
         check="a key for each message: direction, kind, session and salt are in its derivation",
         injection="N: adds two ciphertexts up",
-        play=key_stream_used_twice,
+        run=key_stream_used_twice,
         research=lambda: ResearchBuild(replacing={channel._message_key: one_key_for_all}),
-        expected_on=harmless(),
-        expected_off=broken(Effect.LEAK),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.LEAK),
     ),
     Attack(
         id="D15a",
@@ -344,10 +349,10 @@ ATTACKS = (
         step="dkg, round 3, Deal",
         check="shares are sealed for their receiver",
         injection="N: reads along",
-        play=eavesdropping,
+        run=eavesdropping,
         research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=harmless(),
-        expected_off=broken(Effect.KEY),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.KEY),
     ),
     Attack(
         id="D15b",
@@ -356,10 +361,10 @@ ATTACKS = (
         step="dkg, round 3, Deal",
         check="transport, header and seal must agree on the sender; the header is authenticated",
         injection="N: party 3's message with party 2 in the header",
-        play=false_sender,
+        run=false_sender,
         research=lambda: ResearchBuild(shape=Shape(sealing=False)),
-        expected_on=harmless(),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
     Attack(
         id="S11",
@@ -370,10 +375,10 @@ ATTACKS = (
         ),
         check="the protocol's number is in the envelope's authenticated header",
         injection="R: recorded in a resharing of the same name",
-        play=across_protocols,
+        run=across_protocols,
         research=lambda: ResearchBuild(shape=Shape(number=FROST.number)),
-        expected_on=harmless(),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
     Attack(
         id="S12",
@@ -382,9 +387,9 @@ ATTACKS = (
         step="frost, all rounds",
         check="one slot for session, kind and sender: duplicates are ignored, early messages kept",
         injection="N, R: everything twice and backwards, with another session's messages",
-        play=disorder,
+        run=disorder,
         research=lambda: ResearchBuild(party=Impatient),
-        expected_on=harmless(),
-        expected_off=broken(Effect.HONEST_BLAMED),
+        expected_on=Finding.harmless(),
+        expected_off=Finding.broken(Effect.HONEST_BLAMED),
     ),
 )

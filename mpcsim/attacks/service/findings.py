@@ -1,4 +1,4 @@
-"""What came of an attack: it is refused in so many words, or proven to have succeeded."""
+"""Outcome of an attack on the service: refused, with the check's words, or proven to succeed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mpcsim.errors import MpcError
 
 
 class Refusal(MpcError):
-    """An attack ends here: a check refuses it, and this is what it says."""
+    """Refusal of an attack by a check, with the check's words."""
 
 
 class Verdict(Enum):
-    """What came of an entry."""
+    """Kind of outcome."""
 
     REFUSED = "refused"
     POSSIBLE = "possible"
@@ -22,24 +22,24 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one run."""
+    """Outcome of one run."""
 
     verdict: Verdict
     shown: str
-    """The refusal's own words; or what proves that the attack succeeded."""
+    """Words of the refusal, or the proof that the attack succeeded."""
 
     def __str__(self) -> str:
         return f"{self.verdict.value}: {self.shown}"
 
 
-def proven(condition: bool, shown: str, otherwise: str) -> Finding:
-    """The attack has succeeded if the proof holds.
+def succeed_if(condition: bool, shown: str, otherwise: str) -> Finding:
+    """Return that the attack succeeded, if the condition proves it.
 
     Args:
-        otherwise: what the refusal says if it does not.
+        otherwise: words of the refusal if it does not.
 
     Raises:
-        Refusal: it does not.
+        Refusal: the condition does not hold.
     """
     if not condition:
         raise Refusal(otherwise)

@@ -18,7 +18,7 @@ from mpcsim.service.rpc.wire import Hello
 
 
 @dataclass(frozen=True)
-class Asked:
+class RecordedRequest:
     """One request that an MPC node has been sent, and what its honest code answered."""
 
     verb: str
@@ -33,16 +33,16 @@ class HostileNode:
 
     def __init__(self, honest: Any) -> None:
         self.honest = honest
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         """Everything, in order."""
         self.lies: dict[str, bytes] = {}
         """What it answers instead of what is true, by verb."""
 
     def handle(self, verb: str, credential: Any, body: bytes) -> bytes:
         """Let the honest code answer, and remember."""
-        self.asked.append(Asked(verb, credential, body))
+        self.requests.append(RecordedRequest(verb, credential, body))
         reply = self.answer(verb, credential, body)
-        self.asked[-1] = Asked(verb, credential, body, reply)
+        self.requests[-1] = RecordedRequest(verb, credential, body, reply)
         return reply
 
     def hello(self) -> Hello:
@@ -91,7 +91,7 @@ class Call:
 
 
 @dataclass
-class HostileDoor:
+class InterceptingProxy:
     """A corrupt gateway, or whoever sits on the way to it: an ASGI application around the honest
     one, which sees every request and every answer, and may change both.
 
@@ -111,27 +111,27 @@ class HostileDoor:
             return
         call = await _read(scope, receive)
         self.calls.append(call)
-        await _done(self.before(call))
+        await _await_if_coroutine(self.before(call))
         if not call.status:
             await self.forward(call)
-        await _done(self.after(call))
+        await _await_if_coroutine(self.after(call))
         await _answer(call, send)
 
     async def forward(self, call: Call) -> None:
         """Have the honest gateway answer."""
-        await answer_of(call.app or self.honest, call)
+        await forward_to(call.app or self.honest, call)
 
-    def of(self, verb: str) -> list[Call]:
+    def calls_of(self, verb: str) -> list[Call]:
         """Calls of one MPC verb."""
         return [call for call in self.calls if call.verb == verb]
 
 
-async def _done(hook: Any) -> None:
+async def _await_if_coroutine(hook: Any) -> None:
     if inspect.isawaitable(hook):
         await hook
 
 
-async def answer_of(app: ASGIApp, call: Call) -> None:
+async def forward_to(app: ASGIApp, call: Call) -> None:
     """Put an application's answer into a call."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     request = httpx.Request(

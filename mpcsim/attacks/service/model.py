@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mpcsim.attacks.service.attack_environment import AttackEnvironment
 from mpcsim.attacks.service.builds import PRODUCT, Build, ResearchBuild
 from mpcsim.attacks.service.findings import Finding, Refusal, Verdict
-from mpcsim.attacks.service.stage import Stage
 from mpcsim.attacks.service.table import BY_ID, Goal, Row
 from mpcsim.ids import MPC_NODES, OPERATOR, ROLES, PartyId
 from node.local import GATEWAY_ADDRESS
@@ -23,7 +23,7 @@ class Entry:
     """Cells of the table that it belongs to: row and goal."""
     name: str
     """What the attacker does."""
-    play: Callable[[Stage], Finding] = field(repr=False)
+    run: Callable[[AttackEnvironment], Finding] = field(repr=False)
     """Does it; the same against any build. ``Refusal`` ends it."""
     check: str = ""
     """What refuses it; empty: nothing does, and the table says so."""
@@ -90,7 +90,7 @@ class Cell:
         return str(self.observed) + ("" if self.entry.refused else ", as documented")
 
 
-def observe(entry: Entry, build: Build = PRODUCT) -> Cell:
+def run_cell(entry: Entry, build: Build = PRODUCT) -> Cell:
     """Play one entry. One that raises is a cell that is not as it must be, not an exception."""
     ways = (True, False) if entry.both_ways else (True,)
     found = (_found(entry, build, party, way) for way in ways for party in _parties(entry))
@@ -106,11 +106,11 @@ def _found(entry: Entry, build: Build, party: PartyId, early: bool) -> Finding:
         settings = Settings(
             waas_api_url=GATEWAY_ADDRESS, early_requests=early, vault_policy=entry.policy
         )
-        stage = Stage(
+        env = AttackEnvironment(
             build, corrupt=party, on_disk=entry.on_disk, pinned=entry.pinned, settings=settings
         )
-        with stage:
-            return entry.play(stage)
+        with env:
+            return entry.run(env)
     except Refusal as refusal:
         return Finding(Verdict.REFUSED, str(refusal))
     except Exception as error:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpcsim.attacks.report import escaped, writable
+from mpcsim.attacks.report import check_writable, escape_markdown
 from mpcsim.attacks.service.builds import PRODUCT, Build
 from mpcsim.attacks.service.catalogue import ENTRIES, uncovered
 from mpcsim.attacks.service.findings import Finding
-from mpcsim.attacks.service.model import Cell, Entry, observe
+from mpcsim.attacks.service.model import Cell, Entry, run_cell
 from mpcsim.attacks.service.table import COLUMNS, ROWS, Goal, Row
 from mpcsim.processes import Processes
 
@@ -29,14 +29,14 @@ class Matrix:
     """Cells of the table, and builds of entries, that should be there."""
 
     @property
-    def good(self) -> int:
+    def expected_count(self) -> int:
         """Runs that came out as they must."""
         return sum(cell.as_expected for cell in self.cells)
 
     @property
     def complete(self) -> bool:
         """Whether everything is there, and as it must be."""
-        return not self.missing and self.good == len(self.cells)
+        return not self.missing and self.expected_count == len(self.cells)
 
     def of(self, row: Row, goal: Goal) -> list[Cell]:
         """Runs that belong to a cell of the table, against the service as it is."""
@@ -45,7 +45,7 @@ class Matrix:
     def summary(self) -> str:
         """The last line of the report."""
         total = len(self.cells) + len(self.missing)
-        return f"{self.good} of {total} runs are as documented"
+        return f"{self.expected_count} of {total} runs are as documented"
 
 
 def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
@@ -56,10 +56,12 @@ def run(entries: Iterable[Entry] | None = None) -> Iterator[Cell]:
     """
     runs = _runs(ENTRIES if entries is None else entries)
     if entries is not None:
-        yield from (observe(entry, build) for entry, build in runs)
+        yield from (run_cell(entry, build) for entry, build in runs)
         return
     with Processes(len(runs)) as pool:
-        for (entry, build), findings in zip(runs, pool.map(_played, range(len(runs))), strict=True):
+        for (entry, build), findings in zip(
+            runs, pool.map(_run_numbered, range(len(runs))), strict=True
+        ):
             yield Cell(entry, build, findings)
 
 
@@ -72,9 +74,9 @@ def _runs(entries: Iterable[Entry]) -> list[tuple[Entry, Build]]:
     return found
 
 
-def _played(number: int) -> tuple[Finding, ...]:
+def _run_numbered(number: int) -> tuple[Finding, ...]:
     """What comes of a run of the catalogue, in a process of its own: entries cannot go there."""
-    return observe(*_runs(ENTRIES)[number]).findings
+    return run_cell(*_runs(ENTRIES)[number]).findings
 
 
 def collect(cells: Sequence[Cell]) -> Matrix:
@@ -117,7 +119,7 @@ def table(matrix: Matrix) -> str:
     for row in ROWS:
         found = [_summed(row, goal, matrix.of(row, goal)) for goal in COLUMNS]
         columns = [row.corrupt, *found, row.denies, row.learns]
-        lines.append(f"| {' | '.join(map(escaped, columns))} |")
+        lines.append(f"| {' | '.join(map(escape_markdown, columns))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -138,7 +140,7 @@ def as_markdown(matrix: Matrix) -> str:
         where = ", ".join(f"{row} {goal.name}" for row, goal in entry.cells)
         now, without = (str(runs[mode]) if mode in runs else "" for mode in (True, False))
         columns = (f"{entry.id}: {entry.name}", where, entry.check, now, without)
-        lines.append(f"| {' | '.join(map(escaped, columns))} |")
+        lines.append(f"| {' | '.join(map(escape_markdown, columns))} |")
     lines += ["", f"{matrix.summary()}."]
     return "\n".join(lines) + "\n"
 
@@ -167,7 +169,7 @@ def as_json(matrix: Matrix) -> dict[str, Any]:
             for entry in ENTRIES
         ],
         "missing": list(matrix.missing),
-        "as_documented": matrix.good,
+        "as_documented": matrix.expected_count,
         "runs": len(matrix.cells) + len(matrix.missing),
     }
 
@@ -190,7 +192,7 @@ def perform(options: argparse.Namespace, entries: Sequence[Entry] | None = None)
     Raises:
         UsageError: a file to write is in no directory.
     """
-    writable(options)
+    check_writable(options)
     cells: list[Cell] = []
     for cell in run(entries):
         if cell.as_it_is:

@@ -228,7 +228,7 @@ class Loaded(Drive):
 
     async def _renew(self) -> None:
         with _free():
-            await self._local.gateway.gateway.attestations.renew()
+            await self._local.gateway.gateway.attestations.exchange_now()
 
     # ------------------------------------------------------------------ calls
 

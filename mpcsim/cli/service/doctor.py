@@ -13,7 +13,7 @@ from mpcsim.cli.ports import mpc_node_address
 from mpcsim.cli.token import add_data
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway import Finding, Trouble, What
+from mpcsim.service.gateway import Finding, Problem, ProblemKind
 from mpcsim.service.operations import Doctor, Examined, doctor
 from mpcsim.sim import counted
 
@@ -72,22 +72,24 @@ async def _examine(options: argparse.Namespace) -> int:
             totals[_kind(examined.finding)] += 1
             totals["repaired"] += examined.repaired
             users.add(examined.finding.user_id)
-            _tell(_as_json(examined) if options.json else _line(examined))
-        unheard = {ROLES[party]: _told(trouble) for party, trouble in found.unheard.items()}
+            _print_line(_as_json(examined) if options.json else _line(examined))
+        unheard = {
+            ROLES[party]: _problem_as_json(problem) for party, problem in found.unheard.items()
+        }
         counts = {"keys": sum(map(totals.__getitem__, KINDS)), "users": len(users)}
         counts |= {name: totals[name] for name in (*KINDS, "repaired")}
         if options.json:
-            _tell({"totals": counts, "unheard": unheard})
+            _print_line({"totals": counts, "unheard": unheard})
         else:
-            _tell_totals(found, counts)
+            _print_totals(found, counts)
     return 1 if totals["stuck"] or unheard else 0
 
 
 def _kind(finding: Finding) -> str:
     """How a key is counted."""
-    if any(trouble.what is not What.UNHEARD for trouble in finding.troubles):
+    if any(problem.kind is not ProblemKind.UNHEARD for problem in finding.problems):
         return "stuck"
-    return "untold" if finding.troubles else "fit"
+    return "untold" if finding.problems else "fit"
 
 
 def _name(text: str) -> tuple[str, str]:
@@ -103,9 +105,9 @@ def _name(text: str) -> tuple[str, str]:
 
 def _line(examined: Examined) -> str:
     finding = examined.finding
-    told = map(_sentence, (*finding.troubles, *finding.notes))
-    troubles = "; ".join([*([] if finding.troubles else ["fits"]), *told])
-    return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{troubles}"
+    told = map(_sentence, (*finding.problems, *finding.notes))
+    problems = "; ".join([*([] if finding.problems else ["fits"]), *told])
+    return f"{_who(finding)}: {'repaired; ' if examined.repaired else ''}{problems}"
 
 
 def _who(finding: Finding) -> str:
@@ -113,19 +115,19 @@ def _who(finding: Finding) -> str:
     return f"{f'user {finding.user_id}' if name is None else name}, {finding.curve}"
 
 
-def _sentence(trouble: Trouble) -> str:
-    if trouble.what is What.UNHEARD:
-        return trouble.text
-    return f"{trouble.text}: {trouble.advice}"
+def _sentence(problem: Problem) -> str:
+    if problem.kind is ProblemKind.UNHEARD:
+        return problem.text
+    return f"{problem.text}: {problem.advice}"
 
 
-def _tell_totals(found: Doctor, counts: dict[str, int]) -> None:
-    for trouble in found.unheard.values():
-        _tell(f"{trouble.text}: {trouble.advice}")
+def _print_totals(found: Doctor, counts: dict[str, int]) -> None:
+    for problem in found.unheard.values():
+        _print_line(f"{problem.text}: {problem.advice}")
     keys = f"{counted(counts['keys'], 'key')} of {counted(counts['users'], 'user')}"
     untold = f", {counts['untold']} could not be told" if counts["untold"] else ""
     repaired = f", {counts['repaired']} repaired" if counts["repaired"] else ""
-    _tell(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
+    _print_line(f"{keys}: {counts['fit']} fit, {counts['stuck']} stuck{untold}{repaired}")
 
 
 # ---------------------------------------------------------------------- for programs
@@ -138,18 +140,18 @@ def _as_json(examined: Examined) -> dict[str, Any]:
         "username": finding.username,
         "curve": finding.curve,
         "key_id": finding.key_id,
-        "fits": not finding.troubles,
+        "fits": not finding.problems,
         "repaired": examined.repaired,
-        "troubles": [_told(trouble) for trouble in finding.troubles],
-        "notes": [_told(note) for note in finding.notes],
+        "troubles": [_problem_as_json(problem) for problem in finding.problems],
+        "notes": [_problem_as_json(note) for note in finding.notes],
     }
 
 
-def _told(trouble: Trouble) -> dict[str, str]:
-    return {"what": trouble.what.value, "text": trouble.text, "advice": trouble.advice}
+def _problem_as_json(problem: Problem) -> dict[str, str]:
+    return {"what": problem.kind.value, "text": problem.text, "advice": problem.advice}
 
 
-def _tell(what: str | dict[str, Any]) -> None:
+def _print_line(what: str | dict[str, Any]) -> None:
     """In one line; whatever MPC nodes say, nothing in it moves the cursor."""
     line = json.dumps(what) if not isinstance(what, str) else what
     sys.stdout.write("".join(char if char.isprintable() else "?" for char in line) + "\n")

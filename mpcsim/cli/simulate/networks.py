@@ -113,7 +113,7 @@ def run_fit(options: argparse.Namespace) -> int:
     series = _sites(found.series, options.site)
     fits = [fit(each, options.distribution, options.blocks) for each in series]
     chosen = replace(found, series=tuple(series))
-    sys.stdout.write("\n".join(chosen.summary) + f"\n{_told(fits)}\n")
+    sys.stdout.write("\n".join(chosen.summary) + f"\n{_format_fits(fits)}\n")
     asked = {role: site for role in assembly.ROLES if (site := getattr(options, role)) is not None}
     if options.output is None and not asked:
         if options.figure is not None:
@@ -170,7 +170,7 @@ def _sites(series: Sequence[Series], names: Sequence[str]) -> list[Series]:
     return [series[0].between(a, b)]
 
 
-def _told(fits: Sequence[Fit]) -> str:
+def _format_fits(fits: Sequence[Fit]) -> str:
     if len(fits) <= IN_FULL:
         return "\n".join(
             "\n".join(["", *assembly.about(each), "", each.table().text()]) for each in fits

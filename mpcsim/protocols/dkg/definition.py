@@ -36,7 +36,7 @@ from mpcsim.crypto.mta.schemes import scheme_name
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
-from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, Dealing, epoch_of
+from mpcsim.protocols.dkg.rounds import COMMIT, DEAL, FINISH, REVEAL, DealingSetup, epoch_of
 from mpcsim.protocols.engine import Definition, Party, View
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import KeyShare
@@ -45,7 +45,7 @@ DEFAULT_MTA = "ot/80"
 
 
 @wire
-class DkgSetup(Dealing):
+class DkgSetup(DealingSetup):
     """What the parties agree on before key generation."""
 
     curve_name: Annotated[str, Text(16)]

@@ -19,13 +19,13 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols.dkg import steps
 from mpcsim.protocols.dkg.messages import Commit, Deal, MultiplicationOffer, Reveal
 from mpcsim.protocols.engine.channel import pair_secret
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.key_share import Guard, KeyShare, PeerState, PublicKeyRecord
 
 
-class Dealing(Message):
+class DealingSetup(Message):
     """What the rounds need to know of a set-up: who deals what to whom."""
 
     threshold: int
@@ -136,7 +136,7 @@ class AfterDeal:
     """c, of all parts in it, or the key's of old."""
 
 
-def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
+def round_1_commit(view: View[DealingSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Sample everything, commit to it, contribute a nonce to the transcript."""
     setup = view.setup
     # COMPUTE
@@ -151,13 +151,13 @@ def round_1_commit(view: View[Dealing], keep: None, inbox: Inbox) -> Turn:
     c = view.rng.bytes(32) if setup.makes_chain_code else None
     V = steps.commit_to_reveal(view.session_id, view.me, blinding, nonce, C, E, c=c)
     # KEEP, SEND
-    return Turn(
+    return RoundOutput(
         keep=AfterCommit(f, C, c, e, E, blinding),
         broadcast=Commit(setup.context(), nonce, V),
     )
 
 
-def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn:
+def round_2_reveal(view: View[DealingSetup], keep: AfterCommit, inbox: Inbox) -> RoundOutput:
     """Open the commitment, now that everyone is committed; begin the multiplication set-up."""
     setup = view.setup
     commits = inbox.everyone(Commit)
@@ -185,7 +185,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
                 offered[j], offer = setup.mta.setup_start(transcript, view.me, j, view.rng)
                 offers[j] = MultiplicationOffer(offer)
     # KEEP, SEND
-    return Turn(
+    return RoundOutput(
         keep=AfterReveal(keep, transcript, offered, _digests(view, offers)),
         broadcast=Reveal(
             echo(view, inbox, Commit),
@@ -199,7 +199,7 @@ def round_2_reveal(view: View[Dealing], keep: AfterCommit, inbox: Inbox) -> Turn
     )
 
 
-def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
+def round_3_deal(view: View[DealingSetup], keep: AfterReveal, inbox: Inbox) -> RoundOutput:
     """Check what was revealed, agree on pairwise secrets, deal the shares."""
     setup, transcript = view.setup, keep.transcript
     commits, reveals = inbox.everyone(Commit), inbox.everyone(Reveal)
@@ -248,7 +248,7 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
         for j in view.others("receivers")
     }
     # KEEP, SEND
-    return Turn(
+    return RoundOutput(
         keep=AfterDeal(
             keep.committed,
             transcript,
@@ -265,12 +265,12 @@ def round_3_deal(view: View[Dealing], keep: AfterReveal, inbox: Inbox) -> Turn:
     )
 
 
-def _digests(view: View[Dealing], offers: Mapping[PartyId, Message]) -> dict[PartyId, bytes]:
+def _digests(view: View[DealingSetup], offers: Mapping[PartyId, Message]) -> dict[PartyId, bytes]:
     """What the two ends of a pair compare of the offers, which travel unsealed."""
     return {j: tagged_hash(Tag.OFFER, offer.encode(view.wire)) for j, offer in offers.items()}
 
 
-def new_record(view: View[Dealing], keep: AfterDeal) -> PublicKeyRecord:
+def new_record(view: View[DealingSetup], keep: AfterDeal) -> PublicKeyRecord:
     """The public record that follows from the revealed polynomials; the same for everyone."""
     setup, group = view.setup, view.setup.group
     C = list(keep.coefficients.values())
@@ -287,7 +287,7 @@ def epoch_of(transcript: bytes) -> bytes:
 
 
 def new_share(
-    view: View[Dealing], keep: AfterDeal, inbox: Inbox, record: PublicKeyRecord
+    view: View[DealingSetup], keep: AfterDeal, inbox: Inbox, record: PublicKeyRecord
 ) -> KeyShare:
     """Check the dealt shares and put this receiver's key share together."""
     setup, transcript = view.setup, keep.transcript
@@ -331,9 +331,9 @@ def new_share(
     return KeyShare(record, view.me, secret_share, peers, setup.mta, guard)
 
 
-def round_4_finish(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
+def round_4_finish(view: View[DealingSetup], keep: AfterDeal, inbox: Inbox) -> RoundOutput:
     """Check the dealt shares; the key share is done."""
-    return Turn(result=new_share(view, keep, inbox, new_record(view, keep)))
+    return RoundOutput(result=new_share(view, keep, inbox, new_record(view, keep)))
 
 
 COMMIT = Round(

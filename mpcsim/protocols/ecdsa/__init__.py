@@ -14,8 +14,8 @@ from mpcsim.protocols.ecdsa.definition import (
     check_signer,
     check_usable,
     discarded,
-    early,
     party,
+    prestart,
     setup,
 )
 from mpcsim.protocols.ecdsa.rounds import EcdsaSetup
@@ -32,8 +32,8 @@ __all__ = [
     "check_signer",
     "check_usable",
     "discarded",
-    "early",
     "party",
+    "prestart",
     "setup",
     "steps",
 ]

@@ -41,8 +41,8 @@ from mpcsim.protocols.ecdsa.products import SignerSetup
 from mpcsim.protocols.ecdsa.rounds import ROUNDS, EcdsaSetup, commit, context
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature
 from mpcsim.protocols.engine import Definition, Party
-from mpcsim.protocols.engine.early import Early, early_hedge
 from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.engine.prestart import PrestartedParty, prestart_hedge
 from mpcsim.protocols.key_share import KeyShare, check_signers
 
 S = TypeVar("S", bound=SignerSetup)
@@ -159,7 +159,7 @@ def check_hash(argument: str, value: bytes) -> None:
         raise UsageError(f"{argument.replace('_', ' ')} of {len(value)} bytes, expected 32")
 
 
-def early(
+def prestart(
     epoch: bytes,
     signers: Iterable[int],
     message_hash: bytes,
@@ -169,7 +169,7 @@ def early(
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
     rng: Rng | None = None,
-) -> Early[EcdsaSetup, EcdsaSignature]:
+) -> PrestartedParty[EcdsaSetup, EcdsaSignature]:
     """A signer that does not have its share yet, and its first message.
 
     Args:
@@ -182,7 +182,7 @@ def early(
     everyone = party_ids(signers, "signers")
     check_hash("message_hash", message_hash)
     said = context(epoch, everyone, message_hash, check_path(path))
-    return Early(
+    return PrestartedParty(
         ECDSA,
         lambda rng: commit(said, session_id, me, rng)[1],
         lambda share: setup(share, everyone, message_hash, path=path),
@@ -190,7 +190,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(SECP256K1),
         session_id=session_id,
-        hedge=(*early_hedge(auth_keys), said),
+        hedge=(*prestart_hedge(auth_keys), said),
         rng=rng,
     )
 

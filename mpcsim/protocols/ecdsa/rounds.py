@@ -27,7 +27,7 @@ from mpcsim.protocols.ecdsa.products import (
     Committed,
     SignerSetup,
 )
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 
@@ -79,13 +79,13 @@ class AfterShare:
     r_x: Scalar
 
 
-def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> Turn:
+def round_1_commit(view: View[EcdsaSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Step 5: sample nonce share and mask, commit to the nonce share."""
     # COMPUTE
     with view.step("step 5: sample r_i, phi_i; commit to R_i"):
         kept, message = commit(view.setup.context(), view.session_id, view.me, view.rng)
     # KEEP, SEND
-    return Turn(keep=kept, broadcast=message)
+    return RoundOutput(keep=kept, broadcast=message)
 
 
 def commit(context: bytes, session_id: bytes, me: PartyId, rng: Rng) -> tuple[AfterCommit, Commit]:
@@ -96,7 +96,7 @@ def commit(context: bytes, session_id: bytes, me: PartyId, rng: Rng) -> tuple[Af
     return AfterCommit(r_i, R_i, phi_i, blinding), Commit(context, nonce, commitment)
 
 
-def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
+def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> RoundOutput:
     """Step 6: as multiplication receiver, offer chi_{i,j} to every peer.
 
     Spec: DKLs23 | Protocol 3.6 | step 6
@@ -117,13 +117,13 @@ def round_2_offer(view: View[EcdsaSetup], keep: AfterCommit, inbox: Inbox) -> Tu
     my_echo = echo(view, inbox, Commit)
     kept, offers = products.offer(view, keep, transcript)
     # KEEP, SEND
-    return Turn(
+    return RoundOutput(
         keep=kept,
         direct={j: Offer(my_echo, setup.public_key, offer) for j, offer in offers.items()},
     )
 
 
-def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> Turn:
+def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> RoundOutput:
     """Step 7: as multiplication sender, put in r_i and sk_i; open the nonce share."""
     offers = inbox.received(Offer)
     # CHECK
@@ -141,10 +141,10 @@ def round_3_respond(view: View[EcdsaSetup], keep: AfterOffer, inbox: Inbox) -> T
     # COMPUTE
     kept, responses = products.respond(view, keep, {j: m.offer for j, m in offers.items()})
     # KEEP, SEND
-    return Turn(keep=kept, direct=responses)
+    return RoundOutput(keep=kept, direct=responses)
 
 
-def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> Turn:
+def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> RoundOutput:
     """Steps 8 and 9: check everything, compute the share of the signature."""
     # CHECK, COMPUTE
     setup = view.setup
@@ -154,10 +154,10 @@ def round_4_share(view: View[EcdsaSetup], keep: AfterRespond, inbox: Inbox) -> T
         m, tau = setup.message_scalar(), setup.tweak
         w_i = steps.numerator(m, made.r_x, made.phi_i, made.v_i, tau)
     # KEEP, SEND
-    return Turn(keep=AfterShare(made.R, made.r_x), broadcast=SignatureShare(w_i, made.u_i))
+    return RoundOutput(keep=AfterShare(made.R, made.r_x), broadcast=SignatureShare(w_i, made.u_i))
 
 
-def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> Turn:
+def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> RoundOutput:
     """Step 10: assemble the signature and verify it before anyone sees it."""
     shares = [(m.w_i, m.u_i) for m in inbox.everyone(SignatureShare).values()]
     # CHECK, COMPUTE
@@ -170,7 +170,7 @@ def round_5_assemble(view: View[EcdsaSetup], keep: AfterShare, inbox: Inbox) -> 
             shares,
             view.others(),
         )
-    return Turn(result=signature)
+    return RoundOutput(result=signature)
 
 
 ROUNDS = (

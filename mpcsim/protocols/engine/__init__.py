@@ -5,7 +5,15 @@ them: it starts, receives bytes, and returns messages or an outcome. It knows no
 event loop.
 """
 
-from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import (
+    Definition,
+    Delivery,
+    Inbox,
+    Round,
+    RoundOutput,
+    Sends,
+    View,
+)
 from mpcsim.protocols.engine.echo import ECHO, check_echo, echo
 from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES, Envelope
 from mpcsim.protocols.engine.outcome import Done, Output, Prepared, Send, Waiting
@@ -23,9 +31,9 @@ __all__ = [
     "Party",
     "Prepared",
     "Round",
+    "RoundOutput",
     "Send",
     "Sends",
-    "Turn",
     "View",
     "Waiting",
     "check_echo",

@@ -57,7 +57,7 @@ class Round:
 
     number: int
     name: str
-    run: Callable[[Any, Any, Any], Turn]
+    run: Callable[[Any, Any, Any], RoundOutput]
     needs: tuple[type[Message], ...] = ()
     sends: tuple[Sends, ...] = ()
 
@@ -68,7 +68,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Turn:
+class RoundOutput:
     """What a round function hands back."""
 
     keep: Any = None
@@ -110,7 +110,7 @@ class Definition(Generic[S, R]):
     secret alone, DKLs23 with nothing; and of two sessions of one name an MPC node begins one."""
     early_secrets: Callable[[S], Mapping[PartyId, bytes]] = lambda setup: {}
     """Secrets with which peers may have sealed their first message before they had their shares
-    (``early``). Others may have such a secret who have no share: nobody is named for what it
+    (``prestart``). Others may have such a secret who have no share: nobody is named for what it
     opens."""
     adapt: Callable[[S, KeyShare | None], S] = lambda setup, share: setup
     """Brings the set-up of a stored session up to date with the key share as it is stored now. It

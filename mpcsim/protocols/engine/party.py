@@ -37,7 +37,15 @@ from mpcsim.errors import (
 )
 from mpcsim.ids import SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.channel import seal, unseal
-from mpcsim.protocols.engine.contract import Definition, Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import (
+    Definition,
+    Delivery,
+    Inbox,
+    Round,
+    RoundOutput,
+    Sends,
+    View,
+)
 from mpcsim.protocols.engine.envelope import (
     ABORT_KIND,
     HEADER_BYTES,
@@ -553,23 +561,23 @@ class Party(Generic[S, R]):
         self._view.rng = round_rng(self._root, round_, self._received)
         try:
             with self._step(round_.name):
-                turn = round_.run(self._view, self.keep, self.inbox)
+                output = round_.run(self._view, self.keep, self.inbox)
         except CheckFailed as failed:
             self._started = True
             outputs += self._abort(failed, round_.where)
             return
         self._started = True
-        self.keep = turn.keep
-        if turn.pair_secrets:
-            self._pair_secrets.update(turn.pair_secrets)
+        self.keep = output.keep
+        if output.pair_secrets:
+            self._pair_secrets.update(output.pair_secrets)
             self.phase = Phase.SEALED
-        if turn.phase_one_over:
+        if output.phase_one_over:
             self.phase = Phase.PREPARED
-        if turn.prepared is not None:
-            outputs.append(Prepared(turn.prepared))
-        outputs += self._send(round_, turn)
+        if output.prepared is not None:
+            outputs.append(Prepared(output.prepared))
+        outputs += self._send(round_, output)
         if self._position + 1 == len(self.definition.rounds):
-            self.phase, self.outcome = Phase.OVER, Done(turn.result)
+            self.phase, self.outcome = Phase.OVER, Done(output.result)
             outputs.append(self.outcome)
             self.listener(PartyDone(self.me, self.definition.name))
         else:
@@ -598,22 +606,22 @@ class Party(Generic[S, R]):
         """Whether messages of that kind to or from the peer are sealed."""
         return sends.sealed or peer in self._initial_secrets
 
-    def _send(self, round_: Round, turn: Turn) -> list[Output[R]]:
+    def _send(self, round_: Round, output: RoundOutput) -> list[Output[R]]:
         outputs: list[Output[R]] = []
         for number, (of, sends) in enumerate(self._kinds, start=1):
             if of is not round_ or self.me not in self._roles[sends.senders]:
                 continue
             said: bytes | None = None
             if sends.delivery is Delivery.BROADCAST:
-                if not isinstance(turn.broadcast, sends.message):
+                if not isinstance(output.broadcast, sends.message):
                     raise InternalError(f"round {round_.name} did not broadcast a {sends.kind}")
-                self.inbox.own[sends.message] = (self.me, turn.broadcast)
-                said = turn.broadcast.encode(self._wire)
+                self.inbox.own[sends.message] = (self.me, output.broadcast)
+                said = output.broadcast.encode(self._wire)
             kind = sends.kind
             for j in self._roles[sends.receivers]:
                 if j == self.me:
                     continue
-                payload = turn.direct[j].encode(self._wire) if said is None else said
+                payload = output.direct[j].encode(self._wire) if said is None else said
                 data = self._pack(number, j, payload, sealed=self._seals(sends, j))
                 outputs.append(Send(j, data, kind, round_.number))
                 if self.listener is not silent:

@@ -8,8 +8,8 @@ from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.definition import (
     FROST,
     check_setup,
-    early,
     party,
+    prestart,
     setup,
 )
 from mpcsim.protocols.frost.rounds import MAX_MESSAGE_BYTES
@@ -20,8 +20,8 @@ __all__ = [
     "MAX_MESSAGE_BYTES",
     "Ed25519Signature",
     "check_setup",
-    "early",
     "party",
+    "prestart",
     "setup",
     "steps",
     "verify_signature_share",

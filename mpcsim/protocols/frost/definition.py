@@ -30,8 +30,8 @@ from mpcsim.crypto.rng import Rng
 from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.engine import Definition, Party
-from mpcsim.protocols.engine.early import Early, early_hedge
 from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.engine.prestart import PrestartedParty, prestart_hedge
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.rounds import (
     AGGREGATE,
@@ -90,7 +90,7 @@ def setup(share: KeyShare, signers: Iterable[int], message: bytes) -> FrostSetup
     return agreed
 
 
-def early(
+def prestart(
     epoch: bytes,
     signers: Iterable[int],
     message: bytes,
@@ -99,7 +99,7 @@ def early(
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
     rng: Rng | None = None,
-) -> Early[FrostSetup, Ed25519Signature]:
+) -> PrestartedParty[FrostSetup, Ed25519Signature]:
     """A signer that does not have its share yet, and its first message.
 
     Args:
@@ -112,9 +112,9 @@ def early(
         check_type(argument, value, bytes)
     everyone = party_ids(signers, "signers")
     _check_message(message)
-    hedge = steps.early_hedge(auth_keys, session_id, everyone, message)
+    hedge = steps.prestart_hedge(auth_keys, session_id, everyone, message)
     said = context(epoch, everyone, message)
-    return Early(
+    return PrestartedParty(
         FROST,
         lambda rng: commit(said, hedge, rng)[1],
         lambda share: replace(setup(share, everyone, message), hedge=hedge),
@@ -122,7 +122,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(ED25519),
         session_id=session_id,
-        hedge=(*early_hedge(auth_keys), said),
+        hedge=(*prestart_hedge(auth_keys), said),
         rng=rng,
     )
 

@@ -12,7 +12,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash, u32
 from mpcsim.crypto.rng import Rng
 from mpcsim.errors import CheckFailed, Reason, check
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.frost import steps
 from mpcsim.protocols.frost.messages import Commitments, SignatureShare
 from mpcsim.protocols.key_share import SHARE, KeyShare
@@ -71,14 +71,14 @@ class AfterSign:
     bound: steps.Bound
 
 
-def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> Turn:
+def round_1_commit(view: View[FrostSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Draw nonces and commit to them."""
     setup = view.setup
     # COMPUTE
     hedge = setup.share.secret_share if setup.hedge is None else setup.hedge
     kept, message = commit(setup.context(), hedge, view.rng)
     # KEEP, SEND
-    return Turn(keep=kept, broadcast=message)
+    return RoundOutput(keep=kept, broadcast=message)
 
 
 def commit(context: bytes, hedge: Scalar, rng: Rng) -> tuple[AfterCommit, Commitments]:
@@ -88,7 +88,7 @@ def commit(context: bytes, hedge: Scalar, rng: Rng) -> tuple[AfterCommit, Commit
     return AfterCommit(context, nonces), Commitments(context, D, E)
 
 
-def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
+def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> RoundOutput:
     """Bind key, message and everyone's commitments; use up the nonces for a signature share."""
     share, message = view.setup.share, view.setup.message
     commitments = inbox.everyone(Commitments)
@@ -114,10 +114,10 @@ def round_2_sign(view: View[FrostSetup], keep: AfterCommit, inbox: Inbox) -> Tur
     key = share.public_key.encode()
     seen = tagged_hash(Tag.FROST_VIEW, view.session_id, keep.context, key, encoded)
     # KEEP, SEND
-    return Turn(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z_i))
+    return RoundOutput(keep=AfterSign(seen, bound), broadcast=SignatureShare(seen, z_i))
 
 
-def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> Turn:
+def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> RoundOutput:
     """Add the shares up; release the signature only if it verifies, or else name the culprits."""
     record, message = view.setup.share.record, view.setup.message
     shares = inbox.everyone(SignatureShare)
@@ -141,7 +141,7 @@ def round_3_aggregate(view: View[FrostSetup], keep: AfterSign, inbox: Inbox) -> 
     if not valid:
         with view.step("find the culprits"):
             raise _culprits(view, keep.bound, shares)
-    return Turn(result=signature)
+    return RoundOutput(result=signature)
 
 
 def _culprits(

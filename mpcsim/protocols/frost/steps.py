@@ -104,7 +104,7 @@ def derive_interpolating_value(L: Iterable[PartyId], x_i: PartyId) -> Scalar:
     return lagrange_coefficient(G, x_i, L)
 
 
-def early_hedge(
+def prestart_hedge(
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
     signers: Iterable[PartyId],
@@ -268,7 +268,7 @@ def commit(hedge: Scalar, rng: Rng) -> tuple[SigningNonces, tuple[Point, Point]]
     """Fresh nonces, and their commitments (D_i, E_i).
 
     Args:
-        hedge: sk_i; or, for a signer that does not have it yet, ``early_hedge``.
+        hedge: sk_i; or, for a signer that does not have it yet, ``prestart_hedge``.
 
     Spec: RFC9591 | Section 5.1 | commit
     Differs: the nonces come in an object that hands them out once.

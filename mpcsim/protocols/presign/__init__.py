@@ -7,8 +7,8 @@ sent, ``steps`` the checks and computations as pure functions, ``rounds`` their 
 from mpcsim.protocols.presign.definition import (
     PRESIGN,
     check_setup,
-    early,
     party,
+    prestart,
     setup,
 )
 from mpcsim.protocols.presign.messages import MAX_COUNT
@@ -21,7 +21,7 @@ __all__ = [
     "PresignSetup",
     "Presignature",
     "check_setup",
-    "early",
     "party",
+    "prestart",
     "setup",
 ]

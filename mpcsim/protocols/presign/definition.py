@@ -32,9 +32,9 @@ from mpcsim.errors import UsageError, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols import ecdsa
 from mpcsim.protocols.engine import Definition, Party
-from mpcsim.protocols.engine.early import Early, early_hedge
 from mpcsim.protocols.engine.envelope import MAX_ENVELOPE_BYTES
 from mpcsim.protocols.engine.events import Listener, silent
+from mpcsim.protocols.engine.prestart import PrestartedParty, prestart_hedge
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.presign.messages import MAX_COUNT
 from mpcsim.protocols.presign.presignature import Presignature
@@ -93,7 +93,7 @@ def _check_count(count: int) -> None:
         raise UsageError(f"{count} presignatures; a session makes 1 to {MAX_COUNT}")
 
 
-def early(
+def prestart(
     epoch: bytes,
     signers: Iterable[int],
     count: int,
@@ -102,7 +102,7 @@ def early(
     auth_keys: Mapping[PartyId, bytes],
     session_id: bytes,
     rng: Rng | None = None,
-) -> Early[PresignSetup, tuple[Presignature, ...]]:
+) -> PrestartedParty[PresignSetup, tuple[Presignature, ...]]:
     """A signer that does not have its share yet, and its first message.
 
     Args:
@@ -115,7 +115,7 @@ def early(
     everyone = party_ids(signers, "signers")
     _check_count(count)
     said = context(epoch, everyone, count)
-    return Early(
+    return PrestartedParty(
         PRESIGN,
         lambda rng: commit(said, count, session_id, me, rng)[1],
         lambda share: setup(share, everyone, count),
@@ -123,7 +123,7 @@ def early(
         secrets={j: auth_keys[j] for j in everyone if j != me},
         wire=WireContext(SECP256K1),
         session_id=session_id,
-        hedge=(*early_hedge(auth_keys), said),
+        hedge=(*prestart_hedge(auth_keys), said),
         rng=rng,
     )
 

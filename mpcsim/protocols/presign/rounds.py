@@ -18,7 +18,7 @@ from mpcsim.ids import PartyId
 from mpcsim.protocols.ecdsa import products
 from mpcsim.protocols.ecdsa.products import Committed, SignerSetup
 from mpcsim.protocols.ecdsa.steps import commit_nonce
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.engine.echo import check_echo, echo
 from mpcsim.protocols.engine.transcript import transcript_hash
 from mpcsim.protocols.presign.messages import Commit, Offer, Respond
@@ -76,14 +76,14 @@ class AfterRespond:
     later: tuple[Later, ...]
 
 
-def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> Turn:
+def round_1_commit(view: View[PresignSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Step 5: sample nonce shares and masks, commit to the nonce shares; and what comes later."""
     # COMPUTE
     setup = view.setup
     with view.step("step 5: sample r_i, phi_i, rho_i; commit to R_i, rho_i"):
         kept, message = commit(setup.context(), setup.count, view.session_id, view.me, view.rng)
     # KEEP, SEND
-    return Turn(keep=kept, broadcast=message)
+    return RoundOutput(keep=kept, broadcast=message)
 
 
 def commit(
@@ -105,7 +105,7 @@ def commit(
     return AfterCommit(tuple(nonces), tuple(later)), message
 
 
-def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> Turn:
+def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> RoundOutput:
     """Step 6: as multiplication receiver, offer a chi_{i,j} to every peer for each."""
     setup = view.setup
     # CHECK
@@ -126,10 +126,10 @@ def round_2_offer(view: View[PresignSetup], keep: AfterCommit, inbox: Inbox) -> 
     kept = AfterOffer(tuple(nonce for nonce, _ in made), keep.later)
     key = setup.share.public_key
     direct = {j: Offer(my_echo, key, tuple(offers[j] for _, offers in made)) for j in view.others()}
-    return Turn(keep=kept, direct=direct)
+    return RoundOutput(keep=kept, direct=direct)
 
 
-def round_3_respond(view: View[PresignSetup], keep: AfterOffer, inbox: Inbox) -> Turn:
+def round_3_respond(view: View[PresignSetup], keep: AfterOffer, inbox: Inbox) -> RoundOutput:
     """Step 7: as multiplication sender, put in each r_i and sk_i; open the nonce shares."""
     offers = inbox.received(Offer)
     # CHECK
@@ -153,10 +153,10 @@ def round_3_respond(view: View[PresignSetup], keep: AfterOffer, inbox: Inbox) ->
     # KEEP, SEND
     kept = AfterRespond(tuple(nonce for nonce, _ in made), keep.later)
     direct = {j: Respond(tuple(answers[j] for _, answers in made)) for j in view.others()}
-    return Turn(keep=kept, direct=direct)
+    return RoundOutput(keep=kept, direct=direct)
 
 
-def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -> Turn:
+def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -> RoundOutput:
     """Steps 8 and 9: check everything, keep the products."""
     setup = view.setup
     commits, responses = inbox.received(Commit), inbox.received(Respond)
@@ -191,7 +191,7 @@ def round_4_finish(view: View[PresignSetup], keep: AfterRespond, inbox: Inbox) -
                 use=Use.of(identifier, view.me),
             )
         )
-    return Turn(result=tuple(presignatures))
+    return RoundOutput(result=tuple(presignatures))
 
 
 def check_count(found: int, count: int, j: PartyId) -> None:

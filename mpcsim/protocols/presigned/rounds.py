@@ -17,7 +17,7 @@ from mpcsim.crypto.groups.secp256k1 import Secp256k1Point
 from mpcsim.errors import Reason, check
 from mpcsim.ids import PartyId
 from mpcsim.protocols.ecdsa.steps import EcdsaSignature, assemble, message_scalar
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.key_share import SHARE, KeyShare, SelfContained
 from mpcsim.protocols.presign import Presignature
 from mpcsim.protocols.presign.steps import check_later
@@ -81,7 +81,7 @@ class Finished:
     signature: EcdsaSignature | None = None
 
 
-def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
+def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Use the presignature up; show the others who answer what re-randomises the nonce."""
     setup = view.setup
     presignature = setup.presignature
@@ -89,16 +89,16 @@ def round_1_open(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
         presignature.check_unused()
     presignature.use.spend()
     if view.me == setup.finisher:
-        return Turn()
+        return RoundOutput()
     # SEND
-    return Turn(broadcast=Open(setup.request(), presignature.rho_i, presignature.blinding))
+    return RoundOutput(broadcast=Open(setup.request(), presignature.rho_i, presignature.blinding))
 
 
-def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn:
+def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> RoundOutput:
     """Who answers: w_i and u'_i, for this request only."""
     setup = view.setup
     if view.me == setup.finisher:
-        return Turn()
+        return RoundOutput()
     presignature = setup.presignature
     opened = inbox.everyone(Open)
     # CHECK
@@ -109,14 +109,14 @@ def round_2_answer(view: View[PresignedSetup], keep: None, inbox: Inbox) -> Turn
         w_i, u_i = moved.share
     # KEEP, SEND
     answer = Answer(setup.request(), w_i, u_i, presignature.rho_i, presignature.blinding)
-    return Turn(keep=Finished(moved.R, moved.r_x), broadcast=answer)
+    return RoundOutput(keep=Finished(moved.R, moved.r_x), broadcast=answer)
 
 
-def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inbox) -> Turn:
+def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inbox) -> RoundOutput:
     """Who finishes: assemble the signature and verify it before anyone sees it."""
     setup = view.setup
     if view.me != setup.finisher:
-        return Turn(keep=keep)
+        return RoundOutput(keep=keep)
     answers = inbox.received(Answer)
     # CHECK
     _check_opened(setup, answers)
@@ -133,7 +133,7 @@ def round_3_finish(view: View[PresignedSetup], keep: Finished | None, inbox: Inb
             [moved.share, *((m.w_i, m.u_i) for m in answers.values())],
             view.others(),
         )
-    return Turn(keep=Finished(moved.R, moved.r_x, signature), result=signature)
+    return RoundOutput(keep=Finished(moved.R, moved.r_x, signature), result=signature)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from mpcsim.crypto.rng import Rng
 from mpcsim.errors import InternalError, Reason, UsageError, check, check_type
 from mpcsim.ids import PartyId, party_ids
 from mpcsim.protocols.dkg import check_scheme, check_threshold, multiplication_scheme
-from mpcsim.protocols.dkg.rounds import Dealing
+from mpcsim.protocols.dkg.rounds import DealingSetup
 from mpcsim.protocols.engine import Definition, Party, View
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.protocols.key_share import (
@@ -63,7 +63,7 @@ from mpcsim.protocols.reshare.rounds import ROUNDS
 
 
 @wire
-class ReshareSetup(Dealing):
+class ReshareSetup(DealingSetup):
     """What one party brings to a resharing."""
 
     record: Annotated[PublicKeyRecord, RECORD]

@@ -16,11 +16,11 @@ from mpcsim.protocols.dkg.rounds import (
     DEAL,
     REVEAL,
     AfterDeal,
-    Dealing,
+    DealingSetup,
     new_record,
     new_share,
 )
-from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, Sends, Turn, View
+from mpcsim.protocols.engine.contract import Delivery, Inbox, Round, RoundOutput, Sends, View
 from mpcsim.protocols.key_share import KeyShare, PublicKeyRecord
 
 
@@ -37,7 +37,7 @@ def _confirmation(transcript: bytes, record: PublicKeyRecord) -> bytes:
     return tagged_hash(Tag.CONFIRM, transcript, record.to_bytes())
 
 
-def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
+def round_4_prepare(view: View[DealingSetup], keep: AfterDeal, inbox: Inbox) -> RoundOutput:
     """Check the dealt shares; hold the new share, and say so to everyone."""
     # CHECK, COMPUTE
     record = new_record(view, keep)
@@ -46,7 +46,7 @@ def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
     if view.me in view.setup.receivers:
         share = new_share(view, keep, inbox, record)
     # KEEP, SEND
-    return Turn(
+    return RoundOutput(
         keep=AfterPrepare(keep.transcript, record, share),
         prepared=share,
         phase_one_over=True,
@@ -54,7 +54,7 @@ def round_4_prepare(view: View[Dealing], keep: AfterDeal, inbox: Inbox) -> Turn:
     )
 
 
-def round_5_activate(view: View[Dealing], keep: AfterPrepare, inbox: Inbox) -> Turn:
+def round_5_activate(view: View[DealingSetup], keep: AfterPrepare, inbox: Inbox) -> RoundOutput:
     """Everyone who should hold a new share does: the old ones may go."""
     # CHECK
     expected = _confirmation(keep.transcript, keep.record)
@@ -62,7 +62,7 @@ def round_5_activate(view: View[Dealing], keep: AfterPrepare, inbox: Inbox) -> T
         # The transcript binds every commitment and each opening was checked against it, so an
         # honest party that could seal this message computed the same record.
         check(message.digest == expected, Reason.CONFIRMATION_MISMATCH, j)
-    return Turn(result=keep.share)
+    return RoundOutput(result=keep.share)
 
 
 ROUNDS = (

@@ -6,11 +6,11 @@ Imports ``rpc``, ``web``, ``storage`` and ``metrics``; never ``mpc_node``. In re
 - ``sessions``: open sessions, whose turn it is for a key, the messages carried
 - ``activation``: two-phase commit of a new key, votes, suspensions
 - ``fitting``, ``diagnosis``: whether the three stores belong together, and what to do if not
-- ``meeting``: both MPC nodes introduced to each other; ``limits``: how often a user may ask
+- ``introduction``: both MPC nodes introduced to each other; ``limits``: how often a user may ask
 - ``gateway``: all of it, by verb; ``api``: HTTP in front of it
 """
 
-from mpcsim.service.gateway.diagnosis import Finding, Trouble, What
+from mpcsim.service.gateway.diagnosis import Finding, Problem, ProblemKind
 from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.registry import Credentials, Registry
 
@@ -19,6 +19,6 @@ __all__ = [
     "Finding",
     "Rate",
     "Registry",
-    "Trouble",
-    "What",
+    "Problem",
+    "ProblemKind",
 ]

@@ -1,11 +1,11 @@
-"""What is the matter with a user's key, from what three say of it; without any input or output.
+"""Diagnosis of one user's key from three statements: the registry's and both MPC nodes'. No I/O.
 
-The registry and both MPC nodes are heard (``Heard``), and what does not fit is told as data
-(``Finding``): which shares are in force is for ``decision``, which store is older for ``fitting``.
-An MPC node counts as heard only if it has signed what it says, under the identity of its hello.
+``diagnose`` compares the statements and returns a ``Finding`` with a list of problems. Which shares
+are in force it asks ``activation.decision``, which store is older ``store_consistency``. A node's
+statement counts only with a signature under the identity of its hello.
 
     ==================== ===================================== ====================================
-    ``What``             How it is seen                        What to do
+    ``ProblemKind``      Evidence                              Remedy
     ==================== ===================================== ====================================
     ``UNHEARD``          a part does not answer, or is another get it to answer
     ``FORGED``           a node has not signed what it says    find out who answers
@@ -34,7 +34,7 @@ from typing import Final
 
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
-from mpcsim.service.gateway import fitting
+from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc.standing import ACTIVE, VOTED, Holding, Standing
@@ -44,8 +44,8 @@ from mpcsim.service.storage.database import REGISTRY, file_of
 _REPAIR: Final = "mpcsim doctor --repair has it follow them"
 
 
-class What(Enum):
-    """What can be the matter."""
+class ProblemKind(Enum):
+    """Kinds of problems, with the names that ``mpcsim doctor --json`` prints."""
 
     UNHEARD = "unheard"
     FORGED = "forged"
@@ -63,31 +63,31 @@ class What(Enum):
     NOT_YET_IN_FORCE = "not-yet-in-force"
 
 
-GOES_ON: Final = 2
-"""What a testimony says of a store that was put back with ``--other-restored-too``."""
+BOTH_RESTORED: Final = 2
+"""``Testimony.restored`` of a store that was restored with ``--other-restored-too``."""
 
 
 @dataclass(frozen=True)
-class Trouble:
-    """One thing that is the matter, and what to do."""
+class Problem:
+    """Problem with a key, and its remedy."""
 
-    what: What
+    kind: ProblemKind
     text: str
     advice: str
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What an MPC node says of a key, and has signed."""
+class NodeStatement:
+    """Signed statement of an MPC node about a key, its signature already verified."""
 
     identity: bytes
-    testimony: Testimony
+    statement: Testimony
     seal_number: int | None = None
-    """Of its seal key, as its hello says; None: not known."""
+    """Number of the node's seal key, from its hello; None: not known."""
 
-    def holdings(self) -> Iterator[Holding]:
-        """Its shares that are in force, or have been voted for."""
-        said = self.testimony
+    def share_inventory(self) -> Iterator[Holding]:
+        """Return the node's shares that are in force, or have been voted for."""
+        said = self.statement
         for state, held in ((ACTIVE, said.active), (VOTED, said.voted)):
             if held is not None:
                 at = said.user_id, said.curve_name
@@ -96,89 +96,101 @@ class Heard:
 
 @dataclass(frozen=True)
 class Case:
-    """What is known of a user's key on a curve."""
+    """Input of a diagnosis: everything known about a user's key on a curve."""
 
     user_id: str
     curve: str
     username: str | None
-    """None: the registry does not know the user."""
+    """Name of the user; None: the registry does not know the user."""
     registered: RegisteredKey | None
     suspended: AbstractSet[str] = frozenset()
     """Key ids of the user's that the registry remembers as suspended."""
-    nodes: Mapping[PartyId, Heard | Trouble] = field(default_factory=dict)
-    """Of each MPC node: what it says, or why it was not heard."""
+    nodes: Mapping[PartyId, NodeStatement | Problem] = field(default_factory=dict)
+    """Statement of each MPC node, or the reason why there is none."""
     empty: AbstractSet[PartyId] = frozenset()
     """MPC nodes without any shares."""
     identities: Mapping[PartyId, bytes] = field(default_factory=dict)
-    """Of the MPC nodes, as other keys' records name them."""
+    """Identities of the MPC nodes, as the records of other keys name them."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of a key."""
+    """Result of a diagnosis."""
 
     user_id: str
     username: str | None
     curve: str
     key_id: str | None
-    """Of what is in force, as far as can be told; None: nothing."""
-    troubles: tuple[Trouble, ...]
-    """None: all three fit."""
-    notes: tuple[Trouble, ...] = ()
-    """What ends by itself when the key is used."""
+    """Epoch of the shares in force, as far as can be told; None: none are."""
+    problems: tuple[Problem, ...]
+    """Empty: all three stores are consistent."""
+    notes: tuple[Problem, ...] = ()
+    """Problems that end by themselves when the key is next used."""
     newer: SignedRecord | None = field(default=None, repr=False)
-    """What the registry lacks: both MPC nodes, and no strangers, have signed it and hold it in
-    force. What both have only voted for is the gateway's to settle, with both."""
+    """Record that a repair writes to the registry: signed by both known MPC nodes, and in force at
+    both. A record that both have only voted for is left to the gateway."""
 
 
 def diagnose(case: Case) -> Finding:
-    """What is the matter with a key, if anything is."""
-    heard = {party: said for party, said in case.nodes.items() if isinstance(said, Heard)}
-    troubles = [said for said in case.nodes.values() if isinstance(said, Trouble)]
-    strangers = [_stranger(party, party in case.empty) for party in _strangers(case, heard)]
-    decision = _looked(case, heard)
-    newer = decision.to_remember if len(heard) == len(MPC_NODES) else None
-    key = fitting.Key(
-        _following(case, newer),
-        {party: list(said.holdings()) for party, said in heard.items()},
+    """Compare the statements about a key."""
+    statements = {
+        party: said for party, said in case.nodes.items() if isinstance(said, NodeStatement)
+    }
+    problems = [said for said in case.nodes.values() if isinstance(said, Problem)]
+    mismatches = [
+        _identity_mismatch(party, party in case.empty)
+        for party in _identity_mismatches(case, statements)
+    ]
+    decision = _decision_of(case, statements)
+    newer = decision.record_to_store if len(statements) == len(MPC_NODES) else None
+    key = store_consistency.KnownKey(
+        _key_after_repair(case, newer),
+        {party: list(said.share_inventory()) for party, said in statements.items()},
     )
     in_force = key.registered.key_id if key.registered else None
-    if strangers or not _active_at_all(newer, heard):
+    if mismatches or not _is_active_at_both(newer, statements):
         newer = None
-    troubles += strangers
-    unmerged = [*_unmerged(heard)]
-    troubles += [trouble for trouble, in_the_way in unmerged if in_the_way]
-    if not strangers:
-        troubles += _registry(case, newer)
-        troubles += _shares(case, decision, key, heard)
-    troubles += _seal_keys(heard, in_force)
-    troubles += _suspended(case, heard, in_force)
-    notes = tuple(trouble for trouble, in_the_way in unmerged if not in_the_way)
-    return Finding(case.user_id, case.username, case.curve, in_force, tuple(troubles), notes, newer)
+    problems += mismatches
+    unmerged = [*_unmerged_problems(statements)]
+    problems += [problem for problem, blocks_key in unmerged if blocks_key]
+    if not mismatches:
+        problems += _registry_problems(case, newer)
+        problems += _share_problems(case, decision, key, statements)
+    problems += _seal_key_problems(statements, in_force)
+    problems += _suspension_problems(case, statements, in_force)
+    notes = tuple(problem for problem, blocks_key in unmerged if not blocks_key)
+    return Finding(case.user_id, case.username, case.curve, in_force, tuple(problems), notes, newer)
 
 
 # ---------------------------------------------------------------------- what is in force
 
 
-def _looked(case: Case, heard: Mapping[PartyId, Heard]) -> Decision:
-    """What follows from what they say, if nothing is asked of them beyond that."""
-    identities = named(case.registered) | {party: said.identity for party, said in heard.items()}
+def _decision_of(case: Case, statements: Mapping[PartyId, NodeStatement]) -> Decision:
+    """Return which shares are in force, from the statements alone: nothing is asked."""
+    identities = identities_in(case.registered) | {
+        party: said.identity for party, said in statements.items()
+    }
     decision = Decision(case.user_id, case.curve, identities, case.registered, aborting=False)
-    for party, said in heard.items():
-        decision.stands(party, Standing(said.testimony.active, said.testimony.voted))
+    for party, said in statements.items():
+        decision.take_state(
+            party,
+            Standing(said.statement.active, said.statement.voted),
+        )
     return decision
 
 
-def _active_at_all(newer: SignedRecord | None, heard: Mapping[PartyId, Heard]) -> bool:
-    """Whether all say that these shares are in force."""
-    active = [said.testimony.active for said in heard.values()]
+def _is_active_at_both(
+    newer: SignedRecord | None, statements: Mapping[PartyId, NodeStatement]
+) -> bool:
+    """Return whether every node says that these shares are in force."""
+    active = [said.statement.active for said in statements.values()]
     return newer is not None and all(
         held is not None and held.epoch == newer.record.epoch for held in active
     )
 
 
-def _following(case: Case, newer: SignedRecord | None) -> RegisteredKey | None:
-    """What the registry would have, once it has followed the MPC nodes."""
+def _key_after_repair(case: Case, newer: SignedRecord | None) -> RegisteredKey | None:
+    """Return the key as the registry will have it once it has followed the MPC nodes."""
     if newer is None:
         return case.registered
     record = newer.record
@@ -187,8 +199,8 @@ def _following(case: Case, newer: SignedRecord | None) -> RegisteredKey | None:
     )
 
 
-def named(registered: RegisteredKey | None) -> dict[PartyId, bytes]:
-    """The MPC nodes' identities in a registered record, if there is one that can be read."""
+def identities_in(registered: RegisteredKey | None) -> dict[PartyId, bytes]:
+    """Return the MPC nodes' identities in a registered record; none if it cannot be read."""
     if registered is None or registered.record is None:
         return {}
     try:
@@ -198,64 +210,69 @@ def named(registered: RegisteredKey | None) -> dict[PartyId, bytes]:
     return {party: found[party] for party in MPC_NODES if party in found}
 
 
-def _strangers(case: Case, heard: Mapping[PartyId, Heard]) -> list[PartyId]:
-    """Those that are not whom a record names: the registry's, or the other node's."""
-    records = [dict(case.identities), named(case.registered)]
+def _identity_mismatches(case: Case, statements: Mapping[PartyId, NodeStatement]) -> list[PartyId]:
+    """Return the nodes with another identity than a record of the registry or the other node
+    names."""
+    records = [dict(case.identities), identities_in(case.registered)]
     records += [
         dict(held.record.record.identities)
-        for said in heard.values()
-        for held in (said.testimony.active, said.testimony.voted)
+        for said in statements.values()
+        for held in (said.statement.active, said.statement.voted)
         if held is not None
     ]
     return [
         party
-        for party, said in heard.items()
+        for party, said in statements.items()
         if any(record.get(party, said.identity) != said.identity for record in records)
     ]
 
 
-# ---------------------------------------------------------------------- what is the matter
+# ---------------------------------------------------------------------- problems
 
 
-def _stranger(party: PartyId, empty: bool) -> Trouble:
+def _identity_mismatch(party: PartyId, empty: bool) -> Problem:
     role = ROLES[party]
-    return Trouble(
-        What.STRANGER,
+    return Problem(
+        ProblemKind.STRANGER,
         f"the {role} that answers has another identity than the one that made the keys"
-        + (fitting.MISSING if empty else ""),
+        + (store_consistency.MISSING if empty else ""),
         f"put a backup of its own {file_of(role)} back, or correct {role.upper()}_URL: nobody else "
         "can use its shares",
     )
 
 
-def _unmerged(heard: Mapping[PartyId, Heard]) -> Iterator[tuple[Trouble, bool]]:
-    """Which stores have been put back and not heard of the key since; and whether that is in the
-    way: usually the other node is heard when the key is next used."""
-    for party, said in heard.items():
+def _unmerged_problems(
+    statements: Mapping[PartyId, NodeStatement],
+) -> Iterator[tuple[Problem, bool]]:
+    """Yield each store that was restored and has not merged this key since, and whether that
+    blocks the key: usually the next use merges it."""
+    for party, said in statements.items():
         (other,) = set(MPC_NODES) - {party}
-        if not said.testimony.restored:
+        if not said.statement.restored:
             continue
         text = (
             f"the {ROLES[party]}'s store was put back, and has not heard from the {ROLES[other]} "
             "what has become of this key since"
         )
-        advice, in_the_way = _to_merge(said, other, heard.get(other))
-        yield Trouble(What.UNMERGED, text, advice), in_the_way
+        advice, blocks_key = _merge_advice(said, other, statements.get(other))
+        yield Problem(ProblemKind.UNMERGED, text, advice), blocks_key
 
 
-def _to_merge(said: Heard, other: PartyId, witness: Heard | None) -> tuple[str, bool]:
-    """How a store comes to hear of a key, and whether something is in the way."""
+def _merge_advice(
+    said: NodeStatement, other: PartyId, witness: NodeStatement | None
+) -> tuple[str, bool]:
+    """Return how a restored store can merge a key, and whether something blocks that."""
     if witness is None:
         return f"start the {ROLES[other]}: without it, the key cannot be used", True
-    both = {said.testimony.restored, witness.testimony.restored}
-    if witness.testimony.restored and GOES_ON not in both:
+    both = {said.statement.restored, witness.statement.restored}
+    if witness.statement.restored and BOTH_RESTORED not in both:
         return (
             "so was the other's, and neither can tell: put back the newer backup of one of the two "
             "once more, with --other-restored-too",
             True,
         )
-    voted = witness.testimony.voted
-    if voted is not None and voted.epoch.hex() not in {h.key_id for h in said.holdings()}:
+    voted = witness.statement.voted
+    if voted is not None and voted.epoch.hex() not in {h.key_id for h in said.share_inventory()}:
         return (
             f"the {ROLES[other]} has voted for newer shares, as this one may have, too: recover "
             "the key",
@@ -264,121 +281,134 @@ def _to_merge(said: Heard, other: PartyId, witness: Heard | None) -> tuple[str, 
     return "that happens when the key is next used", False
 
 
-def _registry(case: Case, newer: SignedRecord | None) -> Iterator[Trouble]:
-    """What the registry lacks, or has wrong."""
+def _registry_problems(case: Case, newer: SignedRecord | None) -> Iterator[Problem]:
+    """Yield what the registry lacks or has wrong."""
     file = file_of(REGISTRY)
     if case.username is None:
-        yield Trouble(
-            What.USER_UNKNOWN,
+        yield Problem(
+            ProblemKind.USER_UNKNOWN,
             f"{file} does not know the user",
             f"mpcsim doctor --repair --name {case.user_id}=NAME signs the user up again; only your "
             "backend knows the name",
         )
     elif case.registered is not None and case.registered.damaged:
         again = _REPAIR if newer else f"put a backup of {file} back"
-        yield Trouble(What.RECORD_DAMAGED, f"the record of this key in {file} is damaged", again)
+        yield Problem(
+            ProblemKind.RECORD_DAMAGED, f"the record of this key in {file} is damaged", again
+        )
     elif newer is not None and case.registered is None:
-        yield Trouble(
-            What.KEY_UNKNOWN, f"{file} does not know this key, which both MPC nodes hold", _REPAIR
+        yield Problem(
+            ProblemKind.KEY_UNKNOWN,
+            f"{file} does not know this key, which both MPC nodes hold",
+            _REPAIR,
         )
     elif newer is not None:
         text = f"{file} is older: both MPC nodes have a newer record of this key"
-        yield Trouble(What.REGISTRY_OLDER, text, _REPAIR)
+        yield Problem(ProblemKind.REGISTRY_OLDER, text, _REPAIR)
 
 
-def _shares(
-    case: Case, decision: Decision, key: fitting.Key, heard: Mapping[PartyId, Heard]
-) -> Iterator[Trouble]:
-    """Whether the MPC nodes hold what is in force, as far as they were heard."""
-    wanted, both = key.registered, len(heard) == len(MPC_NODES)
-    if not both and (wanted is None or wanted.damaged or _newer(heard, wanted)):
-        return  # what is in force, one alone cannot say
-    found = {party: _state(said, wanted) for party, said in heard.items()}
+def _share_problems(
+    case: Case,
+    decision: Decision,
+    key: store_consistency.KnownKey,
+    statements: Mapping[PartyId, NodeStatement],
+) -> Iterator[Problem]:
+    """Yield problems of the nodes that were heard: they do not hold the shares in force."""
+    wanted, both = key.registered, len(statements) == len(MPC_NODES)
+    if not both and (wanted is None or wanted.damaged or _has_newer_share(statements, wanted)):
+        return  # one node alone cannot say which shares are in force
+    found = {party: _state_of_registered_share(said, wanted) for party, said in statements.items()}
     states = {*found.values()}
     if wanted is None:
-        settled = not any(said.testimony.active for said in heard.values())
+        settled = not any(said.statement.active for said in statements.values())
     else:
-        settled = states <= {ACTIVE} and _signed(wanted, decision)
+        settled = states <= {ACTIVE} and _is_signed_by_both(wanted, decision)
     if settled:
-        if both and decision.alone:
-            yield _alone(heard, wanted)
+        if both and decision.has_lone_vote:
+            yield _lone_vote(statements, wanted)
     elif wanted is not None and states <= {ACTIVE, VOTED} and VOTED in states:
-        yield Trouble(
-            What.NOT_YET_IN_FORCE,
+        yield Problem(
+            ProblemKind.NOT_YET_IN_FORCE,
             "both MPC nodes have voted for these shares, and have not been told of it",
             "the gateway's next start, or the next use of the key, brings them into force",
         )
     else:
-        misfit = fitting.misfit(key, case.empty & heard.keys())
-        yield Trouble(
-            What.STORE_OLDER if misfit.older else What.AT_ODDS, misfit.text, _put_back(misfit)
+        inconsistency = store_consistency.inconsistency_of(key, case.empty & statements.keys())
+        yield Problem(
+            ProblemKind.STORE_OLDER if inconsistency.older else ProblemKind.AT_ODDS,
+            inconsistency.text,
+            _restore_advice(inconsistency),
         )
 
 
-def _newer(heard: Mapping[PartyId, Heard], wanted: RegisteredKey) -> bool:
-    """Whether an MPC node holds newer shares in force than these."""
-    active = [said.testimony.active for said in heard.values()]
+def _has_newer_share(statements: Mapping[PartyId, NodeStatement], wanted: RegisteredKey) -> bool:
+    """Return whether an MPC node holds newer shares in force than the registered ones."""
+    active = [said.statement.active for said in statements.values()]
     return any(held is not None and held.number > wanted.recoveries for held in active)
 
 
-def _state(said: Heard, wanted: RegisteredKey | None) -> str | None:
-    """How a node holds what is in force."""
-    for holding in said.holdings():
+def _state_of_registered_share(said: NodeStatement, wanted: RegisteredKey | None) -> str | None:
+    """Return the state in which a node holds the registered share; None: it does not."""
+    for holding in said.share_inventory():
         if wanted is not None and holding.key_id == wanted.key_id:
             return holding.state if holding.public_key == wanted.public_key else None
     return None
 
 
-def _signed(wanted: RegisteredKey, decision: Decision) -> bool:
-    """Whether shares are in force by both signatures."""
+def _is_signed_by_both(wanted: RegisteredKey, decision: Decision) -> bool:
+    """Return whether both nodes' signatures put the registered shares in force."""
     return decision.record is not None and decision.record.record.key_id == wanted.key_id
 
 
-def _alone(heard: Mapping[PartyId, Heard], wanted: RegisteredKey | None) -> Trouble:
-    voters = [ROLES[party] for party, said in heard.items() if said.testimony.voted]
+def _lone_vote(
+    statements: Mapping[PartyId, NodeStatement], wanted: RegisteredKey | None
+) -> Problem:
+    voters = [ROLES[party] for party, said in statements.items() if said.statement.voted]
     who = " and ".join(f"the {role}" for role in voters)
     again = "recovery" if wanted else "generation"
-    return Trouble(
-        What.VOTE_ALONE,
+    return Problem(
+        ProblemKind.VOTE_ALONE,
         f"{who} alone {'has' if len(voters) == 1 else 'have'} voted for newer shares of this key: a"
         " session that was cut off, or the other stores are older",
         f"if a store is older, put the right one back first; otherwise the next {again} ends it",
     )
 
 
-def _put_back(misfit: fitting.Misfit) -> str:
-    files = " and ".join(misfit.files)
-    which = "a newer backup" if misfit.older else "the right backup"
+def _restore_advice(inconsistency: store_consistency.Inconsistency) -> str:
+    files = " and ".join(inconsistency.files)
+    which = "a newer backup" if inconsistency.older else "the right backup"
     return (
         f"put {which} of {files} back (mpcsim restore): nothing is dropped, and the key is not lost"
     )
 
 
-def _seal_keys(heard: Mapping[PartyId, Heard], in_force: str | None) -> Iterator[Trouble]:
-    """Which MPC nodes cannot open what was sealed to them when the shares were made."""
-    for party, said in heard.items():
-        held = said.testimony.active
+def _seal_key_problems(
+    statements: Mapping[PartyId, NodeStatement], in_force: str | None
+) -> Iterator[Problem]:
+    """Yield MPC nodes that cannot open what was sealed to them when the shares were made."""
+    for party, said in statements.items():
+        held = said.statement.active
         if said.seal_number is None or held is None or held.epoch.hex() != in_force:
             continue
         if held.record.seal_numbers.get(party) != said.seal_number:
-            yield Trouble(
-                What.SEAL_KEY_LOST,
+            yield Problem(
+                ProblemKind.SEAL_KEY_LOST,
                 f"the {ROLES[party]} has lost the seal key that this key's secret_store is sealed"
                 " to, and has another one",
                 "recover the key (POST /v3/wallet/recover): until then it does not sign",
             )
 
 
-def _suspended(
-    case: Case, heard: Mapping[PartyId, Heard], in_force: str | None
-) -> Iterator[Trouble]:
+def _suspension_problems(
+    case: Case, statements: Mapping[PartyId, NodeStatement], in_force: str | None
+) -> Iterator[Problem]:
     where = [
         ROLES[party]
-        for party, said in heard.items()
-        if in_force in {epoch.hex() for epoch in said.testimony.suspended}
+        for party, said in statements.items()
+        if in_force in {epoch.hex() for epoch in said.statement.suspended}
     ]
     if in_force in case.suspended:
         where.insert(0, REGISTRY)
     if where:
         text = f"this key is suspended at the {' and the '.join(where)}"
-        yield Trouble(What.SUSPENDED, text, "recover it")
+        yield Problem(ProblemKind.SUSPENDED, text, "recover it")

@@ -23,16 +23,16 @@ from typing import Any, Final, Self
 
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.service.errors import GUESSES, RECOVERIES, SIGNATURES, Refused, too_often
-from mpcsim.service.gateway.sessions.sessions import Asking
+from mpcsim.service.gateway.sessions.sessions import CallerContext
 from mpcsim.service.web.user_limits import TokenBucket
 
-USERS: Final = 100_000
+MAX_USERS: Final = 100_000
 """Of whom it is known how much they have asked for, some 200 bytes each; of more, those who have
 not asked for anything the longest may do so as if they never had."""
 MINUTE_S: Final = 60.0
 _RATE: Final = re.compile(r"(?P<count>[0-9]{1,9})(?:/(?P<seconds>[0-9]{1,9}(?:\.[0-9]{1,9})?)s?)?")
 
-Verb = Callable[[Asking, bytes], Awaitable[Any]]
+Verb = Callable[[CallerContext, bytes], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Limit:
         what: str,
         rate: Rate,
         clock: Callable[[], float],
-        counts: Callable[[Asking], bool] = lambda asking: True,
+        is_counted: Callable[[CallerContext], bool] = lambda caller: True,
     ) -> None:
         """
         Args:
@@ -82,7 +82,7 @@ class Limit:
         self.rate = rate
         self._bucket = TokenBucket(rate.count, rate.seconds)
         self._clock = clock
-        self._counts = counts
+        self._is_counted = is_counted
         self._full_at: OrderedDict[str, float] = OrderedDict()
         """When a user's bucket is full again; who asked last is last. Who is not here has a full
         one."""
@@ -101,10 +101,10 @@ class Limit:
             raise too_often(self.what, max(1, math.ceil(wait_s)))
         known[user_id] = full_at
         known.move_to_end(user_id)
-        if len(known) > USERS:
+        if len(known) > MAX_USERS:
             known.popitem(last=False)
 
-    def give_back(self, user_id: str) -> None:
+    def refund(self, user_id: str) -> None:
         """What was counted last has come to nothing."""
         if user_id in self._full_at:
             self._full_at[user_id] -= self._bucket.each_s
@@ -114,24 +114,24 @@ class Limit:
         """Of whom something is known."""
         return len(self._full_at)
 
-    def around(self, verb: Verb) -> Verb:
+    def limit_verb(self, verb: Verb) -> Verb:
         """A verb of the gateway, as far as it is within the limit."""
 
-        async def limited(asking: Asking, data: bytes) -> Any:
-            if not self._counts(asking):
-                return await verb(asking, data)
-            user_id = asking.claims.user_id
+        async def limited(caller: CallerContext, data: bytes) -> Any:
+            if not self._is_counted(caller):
+                return await verb(caller, data)
+            user_id = caller.claims.user_id
             self.take(user_id)
             try:
-                return await verb(asking, data)
+                return await verb(caller, data)
             except (Refused, InvalidEncoding):
-                self.give_back(user_id)
+                self.refund(user_id)
                 raise
 
         return limited
 
 
-def by_verb(
+def limits_by_verb(
     clock: Callable[[], float],
     *,
     guesses: Rate | None = None,
@@ -145,7 +145,7 @@ def by_verb(
     """
     found = {}
     if guesses is not None:
-        found["open"] = Limit(GUESSES, guesses, clock, lambda asking: asking.guess)
+        found["open"] = Limit(GUESSES, guesses, clock, lambda caller: caller.is_password_guess)
     if recoveries is not None:
         found["recover"] = Limit(RECOVERIES, recoveries, clock)
     if signatures is not None:

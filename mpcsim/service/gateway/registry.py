@@ -43,15 +43,15 @@ LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-ATTEMPTS_S: Final = 86_400.0
+NAMED_CALLS_S: Final = 86_400.0
 """How long a call's name is remembered after a key was last voted for under it."""
-MAX_ATTEMPTS: Final = 64
+MAX_NAMED_CALLS: Final = 64
 """Names of one user that are remembered at a time. A user has two keys: who names more calls a day
 is refused further names until the oldest has had its day, so that no promise is broken."""
-SPARE_S: Final = 5
+EXPIRY_MARGIN_S: Final = 5
 """Seconds for which a signing key verifies longer than it should have to: a token may be in the
 making while the key is rotated."""
-REMEMBERED: Final = 1024
+MAX_VERIFIED_RECORDS: Final = 1024
 """Records whose signatures are not verified again."""
 
 _SCHEMA: Final = """
@@ -143,11 +143,11 @@ class RegisteredKey:
     """Whether it has."""
 
 
-class NameUsed(MpcError):
+class NameReused(MpcError):
     """The user has given another call this name."""
 
 
-class TooManyAttempts(MpcError):
+class TooManyNamedCalls(MpcError):
     """The user has used so many names that one more is not remembered."""
 
     def __init__(self, wait_s: int) -> None:
@@ -157,7 +157,7 @@ class TooManyAttempts(MpcError):
 
 
 @dataclass(frozen=True)
-class Attempt:
+class NamedCall:
     """A call that makes a key, by the name that its caller gave it."""
 
     name: str = field(repr=False)
@@ -167,7 +167,7 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Notice:
+class SuspensionNotice:
     """What an MPC node is to be told about a key that is suspended."""
 
     at: Occasion
@@ -297,7 +297,7 @@ class Registry:
 
         def read() -> tuple[RegisteredKey, ...]:
             rows = self._database.rows(query, user_id)
-            return tuple(_as_signed(RegisteredKey(*row)) for row in rows)
+            return tuple(_from_signed_record(RegisteredKey(*row)) for row in rows)
 
         return self._database.at_hand(user_id, read)
 
@@ -309,7 +309,7 @@ class Registry:
         """The user's key on that curve, or None."""
         return next((key for key in self.keys(user_id) if key.curve == curve_name), None)
 
-    def owns(self, user_id: str, key_id: str) -> bool:
+    def is_present_key(self, user_id: str, key_id: str) -> bool:
         """Whether that is a present key of the user: not another user's, not a retired one."""
         return any(key.key_id == key_id for key in self.keys(user_id))
 
@@ -357,55 +357,55 @@ class Registry:
 
     # ------------------------------------------------------------------ calls with a name
 
-    def attempted(self, attempt: Attempt) -> bool | None:
+    def is_named_call_in_force(self, named_call: NamedCall) -> bool | None:
         """Whether a key has come into force under this name; None: none has been voted for."""
-        row = self._attempt(attempt.user_id, attempt.name)
-        return None if row is None or row[0] != attempt else row[1]
+        row = self._find_named_call(named_call.user_id, named_call.name)
+        return None if row is None or row[0] != named_call else row[1]
 
-    def check_attempt(self, attempt: Attempt) -> None:
-        """See that ``put_attempt`` would take it.
+    def check_named_call(self, named_call: NamedCall) -> None:
+        """See that ``put_named_call`` would take it.
 
         Raises:
-            NameUsed: the user has given another call this name.
-            TooManyAttempts: it would be one name too many.
+            NameReused: the user has given another call this name.
+            TooManyNamedCalls: it would be one name too many.
         """
-        row = self._attempt(attempt.user_id, attempt.name)
-        if row is not None and row[0] != attempt:
-            raise NameUsed("this name is another call's of this user")
+        row = self._find_named_call(named_call.user_id, named_call.name)
+        if row is not None and row[0] != named_call:
+            raise NameReused("this name is another call's of this user")
         if row is None:
             query = "SELECT at_s FROM named_calls WHERE user_id = ? AND at_s > ? ORDER BY at_s"
-            since = self._now() - ATTEMPTS_S
-            others = self._database.rows(query, attempt.user_id, since)
-            if len(others) >= MAX_ATTEMPTS:
-                raise TooManyAttempts(max(1, math.ceil(others[0][0] - since)))
+            since = self._now() - NAMED_CALLS_S
+            others = self._database.rows(query, named_call.user_id, since)
+            if len(others) >= MAX_NAMED_CALLS:
+                raise TooManyNamedCalls(max(1, math.ceil(others[0][0] - since)))
 
-    def put_attempt(self, attempt: Attempt, key_id: str) -> None:
+    def put_named_call(self, named_call: NamedCall, key_id: str) -> None:
         """Remember which key is about to be voted for under a name. Names whose time is over are
         forgotten.
 
         Raises:
-            NameUsed, TooManyAttempts: as from ``check_attempt``.
+            NameReused, TooManyNamedCalls: as from ``check_named_call``.
         """
         with self._database.transaction() as cursor:
-            self.check_attempt(attempt)
+            self.check_named_call(named_call)
             now = self._now()
-            cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (now - ATTEMPTS_S,))
+            cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (now - NAMED_CALLS_S,))
             cursor.execute(
                 "INSERT INTO named_calls (name, user_id, verb, curve, key_id, at_s)"
                 " VALUES (?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (user_id, name)"
                 " DO UPDATE SET key_id = excluded.key_id, at_s = excluded.at_s",
-                (*astuple(attempt), key_id, now),
+                (*astuple(named_call), key_id, now),
             )
 
-    def _attempt(self, user_id: str, name: str) -> tuple[Attempt, bool] | None:
+    def _find_named_call(self, user_id: str, name: str) -> tuple[NamedCall, bool] | None:
         """Return the call that a user has given a name to, and whether its key is in force."""
         row = self._database.row(
             "SELECT name, user_id, verb, curve, in_force FROM named_calls"
             " WHERE user_id = ? AND name = ? AND at_s > ?",
-            *(user_id, name, self._now() - ATTEMPTS_S),
+            *(user_id, name, self._now() - NAMED_CALLS_S),
         )
-        return None if row is None else (Attempt(*row[:4]), bool(row[4]))
+        return None if row is None else (NamedCall(*row[:4]), bool(row[4]))
 
     # ------------------------------------------------------------------ suspensions
 
@@ -419,25 +419,27 @@ class Registry:
         with self._database.transaction() as cursor:
             cursor.executemany(
                 "INSERT OR IGNORE INTO suspensions VALUES (?, ?, ?, ?, ?, NULL, NULL)",
-                [(*_columns(at), party, notice) for party, notice in notices.items()],
+                [(*_occasion_columns(at), party, notice) for party, notice in notices.items()],
             )
 
-    def notices(self) -> list[Notice]:
+    def suspension_notices(self) -> list[SuspensionNotice]:
         """Everything the MPC nodes were to be told, and what they said to it."""
         return [
-            Notice(Occasion(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice)
+            SuspensionNotice(
+                Occasion(user_id, bytes.fromhex(key_id), bytes.fromhex(session_id)), *notice
+            )
             for user_id, key_id, session_id, *notice in self._database.rows(
                 "SELECT user_id, key_id, session_id, party, notice, opened FROM suspensions"
             )
         ]
 
-    def acknowledge(self, notice: Notice, signature: bytes) -> None:
+    def acknowledge(self, notice: SuspensionNotice, signature: bytes) -> None:
         """Remember what an MPC node says to a notice, and has signed."""
         with self._database.transaction() as cursor:
             cursor.execute(
                 "UPDATE suspensions SET opened = ?, signature = ?"
                 " WHERE user_id = ? AND key_id = ? AND session_id = ? AND party = ?",
-                (notice.opened, signature, *_columns(notice.at), notice.party),
+                (notice.opened, signature, *_occasion_columns(notice.at), notice.party),
             )
 
     def lift(self, at: Occasion) -> None:
@@ -445,7 +447,7 @@ class Registry:
         with self._database.transaction() as cursor:
             cursor.execute(
                 "DELETE FROM suspensions WHERE user_id = ? AND key_id = ? AND session_id = ?",
-                _columns(at),
+                _occasion_columns(at),
             )
 
     # ------------------------------------------------------------------ the gateway's own secrets
@@ -459,11 +461,11 @@ class Registry:
         Raises:
             StoreFailed: it is damaged; so do the others.
         """
-        return self._secret("suspension_key", _key)
+        return self._secret("suspension_key", _parse_key)
 
     def signing_key(self) -> str:
         """Private key of the gateway's tokens, PEM. Secret; the same until it is rotated."""
-        return self._secret("signing_key", _usable_pem)
+        return self._secret("signing_key", _parse_pem)
 
     def signing_keys(self) -> SigningKeys:
         """That, and the public halves of those that it was before."""
@@ -478,10 +480,10 @@ class Registry:
 
         return self._database.at_hand("signing keys", read)
 
-    def tokens_may_live(self, lifetime_s: float) -> None:
+    def set_token_lifetime(self, lifetime_s: float) -> None:
         """Remember that tokens are made from now on which live that long: so long a rotation leaves
         their key in the key set."""
-        now, known = self._now(), self._token_lives()
+        now, known = self._now(), self._token_lifetimes()
         if known == (lifetime_s, known[1]):
             return
         ends_at = max(known[1], now + known[0])  # of those that were made until now
@@ -491,11 +493,11 @@ class Registry:
                 (f"{lifetime_s} {ends_at}",),
             )
 
-    def _token_lives(self) -> tuple[float, float]:
+    def _token_lifetimes(self) -> tuple[float, float]:
         """How long tokens live, and when those of earlier settings have ended."""
         if not self._database.row("SELECT 1 FROM secrets WHERE name = 'token_lives'"):
             return 0.0, 0.0
-        return self._secret("token_lives", _two_times)
+        return self._secret("token_lives", _parse_two_times)
 
     def rotate_signing_key(self, *, at_once: bool = False) -> int | None:
         """Sign tokens with a new key from now on. Of the old one the public half stays, until no
@@ -512,14 +514,14 @@ class Registry:
         Raises:
             UsageError: no gateway has said how long its tokens live; nothing has changed.
         """
-        lifetime_s, ends_at = self._token_lives()
+        lifetime_s, ends_at = self._token_lifetimes()
         if not lifetime_s and not at_once:
             raise UsageError(
                 "no gateway has been started with this registry, so it is not known how long tokens"
                 " live: start it once, or end them all (--now)"
             )
         now = self._now()
-        end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + SPARE_S
+        end = None if at_once else math.ceil(max(now + lifetime_s, ends_at)) + EXPIRY_MARGIN_S
         with self._database.transaction() as cursor:
             (old,) = TokenIssuer(self.signing_key()).jwks()["keys"]  # which nobody else changes now
             cursor.execute(
@@ -559,7 +561,7 @@ class Registry:
             StoreFailed: another process keeps it locked; the next sweep sees to it.
         """
         self.forget_signing_keys()
-        since = self._now() - ATTEMPTS_S
+        since = self._now() - NAMED_CALLS_S
         if self._database.row("SELECT 1 FROM named_calls WHERE at_s <= ? LIMIT 1", since):
             with self._database.transaction() as cursor:
                 cursor.execute("DELETE FROM named_calls WHERE at_s <= ?", (since,))
@@ -607,11 +609,11 @@ class Registry:
         return datetime.fromtimestamp(self._now(), UTC).isoformat(timespec="milliseconds")
 
 
-def _as_signed(key: RegisteredKey) -> RegisteredKey:
+def _from_signed_record(key: RegisteredKey) -> RegisteredKey:
     """What both MPC nodes have signed of a key."""
     if key.record is None:
         return key
-    record = _genuine(key.user_id, key.curve, key.record)
+    record = _verified_record(key.user_id, key.curve, key.record)
     if record is None:
         return replace(key, record=None, damaged=True)
     return replace(
@@ -619,8 +621,8 @@ def _as_signed(key: RegisteredKey) -> RegisteredKey:
     )
 
 
-@lru_cache(REMEMBERED)
-def _genuine(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
+@lru_cache(MAX_VERIFIED_RECORDS)
+def _verified_record(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
     """The record of a user's key, if it is as it was signed. Whose signatures are to be believed,
     others know."""
     try:
@@ -639,21 +641,21 @@ def _genuine(user_id: str, curve_name: str, record: bytes) -> KeyRecord | None:
     return None
 
 
-def _key(text: str) -> bytes:
+def _parse_key(text: str) -> bytes:
     if re.fullmatch("[0-9a-f]{64}", text) is None:
         raise ValueError("not 64 hex digits")
     return bytes.fromhex(text)
 
 
-def _two_times(text: str) -> tuple[float, float]:
+def _parse_two_times(text: str) -> tuple[float, float]:
     one, other = map(float, text.split())
     return one, other
 
 
-def _usable_pem(text: str) -> str:
+def _parse_pem(text: str) -> str:
     TokenIssuer(text)
     return text
 
 
-def _columns(at: Occasion) -> tuple[str, str, str]:
+def _occasion_columns(at: Occasion) -> tuple[str, str, str]:
     return at.user_id, at.key_id.hex(), at.session_id.hex()

@@ -40,7 +40,7 @@ def create_app(node: MpcNode, book: Book | None = None) -> App:
         grant = _grant(request.headers.get("authorization", ""))
         node.check_grant(grant)
         body = await read_body(request, wire.MAX_BODY_BYTES)
-        if node.quick(verb, body):
+        if node.is_quick(verb, body):
             reply = node.handle(verb, grant, body)
         else:
             reply = await in_thread(node.handle, verb, grant, body)

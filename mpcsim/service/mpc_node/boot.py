@@ -14,7 +14,7 @@ from mpcsim.service.rpc.grants import Grant, GrantReader, Keyring
 from mpcsim.service.rpc.statements import SealKeyStatement
 from mpcsim.service.vault import SealKey, VaultUse
 
-MAX_SIGNED: Final = 1 << 18
+MAX_BEGUN_SESSIONS: Final = 1 << 18
 """Signing sessions that are remembered, some 100 bytes each, those of all users together. Whenever
 half of them have been begun, the node's boot becomes another one, but for its first
 ``START_BYTES``: what was asked for under the one before stays good until the next, and only what is
@@ -53,7 +53,7 @@ class Boot:
         boot, me = context.rng.bytes(BOOT_BYTES), context.identity.public
         self._hello = wire.Hello(context.me, me, seal_key, signature, boot, number)
         self._grants = GrantReader(context.me, self._link, boot, self._now)
-        self._signed: dict[bytes, set[bytes]] = {boot: set()}
+        self._begun_sessions: dict[bytes, set[bytes]] = {boot: set()}
         """Signing sessions under the present boot and the one before, by boot: who carries a
         request could have one begun twice, and what the client says in the first would not fit the
         second, as if the client had cheated."""
@@ -74,7 +74,7 @@ class Boot:
         """
         return self._grants.read(data)
 
-    def check_present(self, use: VaultUse) -> None:
+    def check_boot(self, use: VaultUse) -> None:
         """Check that a request is for this start of the node.
 
         Raises:
@@ -83,26 +83,26 @@ class Boot:
         if use.using:  # a presignature is used once, whenever that is
             present = use.boot[:START_BYTES] == self._hello.boot[:START_BYTES]
         else:
-            present = use.boot in self._signed
+            present = use.boot in self._begun_sessions
         if not present:
             raise another_boot(self._context.me)
 
-    def check_new(self, session_id: bytes) -> None:
+    def check_new_session(self, session_id: bytes) -> None:
         """Check that no signing session of this id has been begun.
 
         Raises:
             Refused: one has.
         """
-        if any(session_id in begun for begun in self._signed.values()):
+        if any(session_id in begun for begun in self._begun_sessions.values()):
             raise Refused(CONFLICT, "a session of this id has been begun before")
 
-    def remember(self, session_id: bytes) -> None:
+    def remember_session(self, session_id: bytes) -> None:
         """Remember a signing session that has been begun; give up what was asked for before two
         boots, once enough has been signed under this one."""
         before = self._hello.boot
-        self._signed[before].add(session_id)
-        if len(self._signed[before]) >= MAX_SIGNED // 2:
+        self._begun_sessions[before].add(session_id)
+        if len(self._begun_sessions[before]) >= MAX_BEGUN_SESSIONS // 2:
             boot = before[:START_BYTES] + self._context.rng.bytes(BOOT_BYTES - START_BYTES)
             self._hello = replace(self._hello, boot=boot)
             self._grants = GrantReader(self._context.me, self._link, boot, self._now)
-            self._signed = {before: self._signed[before], boot: set()}
+            self._begun_sessions = {before: self._begun_sessions[before], boot: set()}

@@ -28,7 +28,7 @@ Verb: TypeAlias = Callable[[Grant, bytes], wire.Body | None]
 class NodeContext:
     """Store, keys and locks of one MPC node.
 
-    Locks are taken in this order: a session's, ``settling``, ``lock``, the store's; in a
+    Locks are taken in this order: a session's, ``share_changes``, ``lock``, the store's; in a
     transaction none of the others is waited for.
     """
 
@@ -40,7 +40,7 @@ class NodeContext:
     rng: Rng
     listener: Listener
     """Callback for what the parties do, from whichever thread drives them."""
-    settling: threading.Lock = field(default_factory=threading.Lock)
+    share_changes: threading.Lock = field(default_factory=threading.Lock)
     """Held while shares are prepared or dropped; taken before ``lock``."""
     lock: threading.RLock = field(default_factory=threading.RLock)
     """Guards sessions, decoded shares, presignatures and randomness; never held while the disk is

@@ -15,7 +15,7 @@ from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 
 
-class MpcNodeBooks(Collector):
+class MpcNodeMetrics(Collector):
     """A collector: sessions and shares of the MPC nodes in this process."""
 
     def __init__(self, nodes: Sequence[MpcNode]) -> None:
@@ -44,7 +44,7 @@ class MpcNodeBooks(Collector):
 
 def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
     return [
-        MpcNodeBooks(nodes),
+        MpcNodeMetrics(nodes),
         Aborts({ROLES[node.me]: node.aborts for node in nodes}),
         *(StoreSizes(ROLES[node.me], node.store.database) for node in nodes),
     ]
@@ -53,6 +53,6 @@ def collectors(nodes: Sequence[MpcNode]) -> list[Collector]:
 def probes(node: MpcNode) -> list[Probe]:
     """The store can be written, and has been, and the other MPC node has been met."""
     return [
-        in_a_thread("store", lambda: writable(node.store.database, node.store.owed)),
-        in_a_thread("other_mpc_node", lambda: node.stranger),
+        in_a_thread("store", lambda: writable(node.store.database, node.store.pending_suspensions)),
+        in_a_thread("other_mpc_node", lambda: node.peer_problem),
     ]

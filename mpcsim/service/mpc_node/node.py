@@ -17,8 +17,9 @@ What its sessions keep to:
   store (``mpcsim.service.vault.use``). This is seen before anything is done.
 * One signing session a key at a time (``verbs.signing``), and one recovery.
 * Shares are stored before any message that depends on them leaves, and what an abort demands is
-  stored before anyone hears of it; what cannot be is owed, and counts (``ShareStore.pay``).
-  Sessions themselves live in memory: one that is lost to a crash is over, and is never resumed.
+  stored before anyone hears of it; what cannot be is owed, and counts
+  (``ShareStore.write_pending``). Sessions themselves live in memory: one that is lost to a crash is
+  over, and is never resumed.
 * A session that nobody continues expires, and what it has made and nobody has voted for goes
   (``sessions.expiry``). A node that starts has no session: all such shares go.
 
@@ -37,7 +38,7 @@ from mpcsim.ids import ROLES, SESSION_ID_BYTES, PartyId
 from mpcsim.protocols.engine.events import Listener, silent
 from mpcsim.service.errors import BAD_REQUEST, NodeFailed, Refused, store_failed
 from mpcsim.service.mpc_node.agreement.attestations import Attestations
-from mpcsim.service.mpc_node.agreement.testimonies import Testimonies
+from mpcsim.service.mpc_node.agreement.restore_reconciliation import RestoreReconciliation
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import LOG, NodeContext, Verb
@@ -96,12 +97,12 @@ class MpcNode:
         self._sessions = SessionTable(clock, context.lock)
         self._expiry = SessionExpiry(context, self._sessions)
         self._expiry.drop_orphans()
-        store.pay()
+        store.write_pending()
         self._shares = KeyShares(context)
         mine, peer = (me, store, identity), context.peer
         self._voting = Voting(*mine, peer.identity, self._shares.public_record)
         self._attestations = Attestations(*mine, peer, now)
-        self._testimonies = Testimonies(*mine, peer, self._voting, self._shares.decode)
+        self._reconciliation = RestoreReconciliation(*mine, peer, self._voting, self._shares.decode)
         self._presignatures = Presignatures(context.lock)
         self._boot = Boot(context, seal_key, link, now)
         self._verbs = self._with_verbs(signing_s, making_s)
@@ -113,14 +114,14 @@ class MpcNode:
         self._suspensions = Suspensions(context, shares, presignatures, sessions)
         runner = SessionRunner(context, sessions, expiry, presignatures, self._suspensions.on_abort)
         self._vault = VaultHalves(
-            context, boot, shares, presignatures.allowances, self._attestations
+            context, boot, shares, presignatures.usage_tokens, self._attestations
         )
         self._signing = Signing(
             context,
             boot,
             shares,
             self._vault,
-            parts=presignatures.parts,
+            presignature_shares=presignatures.shares,
             sessions=sessions,
             runner=runner,
             lifetime_s=signing_s,
@@ -129,7 +130,7 @@ class MpcNode:
         opened = OpenSessions(context, sessions, expiry, runner)
         activation = Activation(context, self._voting, shares, presignatures, sessions, expiry)
         peer = PeerStatements(
-            context, boot, self._attestations, self._testimonies, self._suspensions
+            context, boot, self._attestations, self._reconciliation, self._suspensions
         )
         self._runner = runner
         return {
@@ -143,10 +144,10 @@ class MpcNode:
             "close": opened.close,
             "vote": activation.vote,
             "activate": activation.activate,
-            "standing": activation.standing,
+            "standing": activation.activation_state,
             "abort": activation.abort,
             "drop": activation.drop,
-            "holdings": activation.holdings,
+            "holdings": activation.share_inventory,
             "meet": peer.meet,
             "attest": peer.attest,
             "hear": peer.hear,
@@ -175,7 +176,7 @@ class MpcNode:
         return self._suspensions.aborts
 
     @property
-    def stranger(self) -> str | None:
+    def peer_problem(self) -> str | None:
         """Reason why this node cannot make keys: it has not met the other one; None: it has."""
         try:
             self._context.peer.identity()
@@ -183,7 +184,7 @@ class MpcNode:
             return str(failed)
         return None
 
-    def quick(self, verb: str, body: bytes) -> bool:
+    def is_quick(self, verb: str, body: bytes) -> bool:
         """Whether a request computes for a few milliseconds and does not wait for the disk, so that
         a thread is not worth its while. All of signing is, and keeps to one thread by that."""
         if verb == "exchange":

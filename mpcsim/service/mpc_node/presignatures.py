@@ -1,12 +1,12 @@
 """What an MPC node keeps of presignatures, in memory only.
 
-Of those it signs with, its own part (``Parts``). Of those that the other MPC node signs with, that
-they may be used, once (``Allowances``): for a client that keeps to the rules, single use does not
-rest on the one that signs, which may be corrupt, or come back from a backup. (A client that does
-not, with store, share and token, can open its vault without an allowance; against it the parts
-count, so that no process is to be restored from a snapshot of its memory.) Neither list is ever
-stored, so that a restart voids everything; and a boot, which is in what the client keeps, is of one
-process.
+Of those it signs with, its own part (``PresignatureShares``). Of those that the other MPC node
+signs with, that they may be used, once (``UsageTokens``): for a client that keeps to the rules,
+single use does not rest on the one that signs, which may be corrupt, or come back from a backup. (A
+client that does not, with store, share and token, can open its vault without an allowance; against
+it the parts count, so that no process is to be restored from a snapshot of its memory.) Neither
+list is ever stored, so that a restart voids everything; and a boot, which is in what the client
+keeps, is of one process.
 
 Whatever is dropped for want of room is signed by the full protocol instead.
 """
@@ -32,7 +32,7 @@ MAX_OF_ALL: Final = 1 << 16
 """Presignatures; then those go whose key has got none for longest."""
 
 
-class _Shelf(Generic[K, V]):
+class _BoundedPool(Generic[K, V]):
     """Things of keys, in the order in which they came."""
 
     def __init__(self) -> None:
@@ -76,15 +76,15 @@ class _Shelf(Generic[K, V]):
         return thing
 
 
-class Parts:
+class PresignatureShares:
     """This node's parts of presignatures that it signs with."""
 
     def __init__(self) -> None:
-        self._shelf: _Shelf[bytes, Presignature] = _Shelf()
+        self._pool: _BoundedPool[bytes, Presignature] = _BoundedPool()
 
     def keep(self, key_id: str, presignatures: Iterable[Presignature]) -> None:
         for presignature in presignatures:
-            self._shelf.put(key_id, presignature.id, presignature)
+            self._pool.put(key_id, presignature.id, presignature)
 
     def take(self, key_id: str, identifier: bytes) -> Presignature:
         """A part, which is not kept any more.
@@ -92,24 +92,24 @@ class Parts:
         Raises:
             Refused: it is not here.
         """
-        return self._shelf.take(key_id, identifier)
+        return self._pool.take(key_id, identifier)
 
     def forget(self, key_id: str) -> None:
         """All of a key."""
-        self._shelf.forget(key_id)
+        self._pool.forget(key_id)
 
     def clear(self) -> None:
         """All of all keys."""
-        self._shelf.clear()
+        self._pool.clear()
 
 
-class Allowances:
+class UsageTokens:
     """Which presignatures the other MPC node's signatures may still be made with."""
 
     def __init__(self) -> None:
-        self._shelf: _Shelf[tuple[bytes, int], None] = _Shelf()
+        self._pool: _BoundedPool[tuple[bytes, int], None] = _BoundedPool()
 
-    def made(self, key_id: str, count: int, rng: Rng) -> bytes:
+    def issue(self, key_id: str, count: int, rng: Rng) -> bytes:
         """Allow so many to be used once each: numbers 0, 1, ... under the allowance returned.
 
         It is another one every time: who has a request for it repeated allows nothing again that
@@ -117,7 +117,7 @@ class Allowances:
         """
         allowance = rng.bytes(ALLOWANCE_BYTES)
         for index in range(count):
-            self._shelf.put(key_id, (allowance, index), None)
+            self._pool.put(key_id, (allowance, index), None)
         return allowance
 
     def use(self, key_id: str, allowance: bytes, index: int) -> None:
@@ -126,31 +126,31 @@ class Allowances:
         Raises:
             Refused: it is not allowed.
         """
-        self._shelf.take(key_id, (allowance, index))
+        self._pool.take(key_id, (allowance, index))
 
     def forget(self, key_id: str) -> None:
         """All of a key."""
-        self._shelf.forget(key_id)
+        self._pool.forget(key_id)
 
     def clear(self) -> None:
         """All of all keys."""
-        self._shelf.clear()
+        self._pool.clear()
 
 
 class Presignatures:
     """All that an MPC node keeps of presignatures; changed under the node's lock."""
 
     def __init__(self, lock: threading.RLock) -> None:
-        self.parts, self.allowances = Parts(), Allowances()
+        self.shares, self.usage_tokens = PresignatureShares(), UsageTokens()
         self._lock = lock
 
     def forget(self, key_id: str) -> None:
         """Forget those of a key that is suspended, or not in force any more."""
         with self._lock:
-            self.parts.forget(key_id)
-            self.allowances.forget(key_id)
+            self.shares.forget(key_id)
+            self.usage_tokens.forget(key_id)
 
     def clear(self) -> None:
         """Forget all of them, as a restart does."""
-        self.parts.clear()
-        self.allowances.clear()
+        self.shares.clear()
+        self.usage_tokens.clear()

@@ -26,7 +26,7 @@ class KeyShares:
         self._decoded: OrderedDict[tuple[str, str], tuple[bytes, KeyShare]] = OrderedDict()
         """Stored and decoded form of shares in force, by user and curve."""
 
-    def mine(self, user_id: str, key_id: str) -> StoredShare:
+    def active_share(self, user_id: str, key_id: str) -> StoredShare:
         """Return the active share of one of a user's keys.
 
         Raises:
@@ -37,13 +37,13 @@ class KeyShares:
             raise no_such_key()
         return stored
 
-    def usable(self, user_id: str, key_id: str) -> StoredShare:
+    def usable_share(self, user_id: str, key_id: str) -> StoredShare:
         """Return an active share that may be used.
 
         Raises:
             Refused: there is none, or it is suspended, here or there, or not merged.
         """
-        stored = self.mine(user_id, key_id)
+        stored = self.active_share(user_id, key_id)
         self.check_merged(stored)
         me, other = ROLES[self._context.me], ROLES[self._context.peer.party]
         if stored.suspended is not None:
@@ -62,7 +62,7 @@ class KeyShares:
         if any(share.unmerged for share in shares):
             raise unmerged(self._context.me, self._context.peer.party)
 
-    def share(self, stored: StoredShare) -> KeyShare:
+    def decoded(self, stored: StoredShare) -> KeyShare:
         """Return the share in decoded form; decoding checks it against its record.
 
         Raises:
@@ -80,12 +80,12 @@ class KeyShares:
             self._decoded.move_to_end(at)
             return known[1]
 
-    def state(self, key_id: str) -> str | None:
+    def state_of(self, key_id: str) -> str | None:
         """Return the state of a share; None if it is not here."""
         stored = self._context.store.find(key_id)
         return None if stored is None else stored.state
 
-    def let_go(self, user_id: str, curve: str) -> None:
+    def forget_decoded(self, user_id: str, curve: str) -> None:
         """Forget the decoded form of a user's share on a curve."""
         self._decoded.pop((user_id, curve), None)
 

@@ -21,13 +21,13 @@ from mpcsim.service.gateway.api.app import create_app
 from mpcsim.service.gateway.api.smart_accounts import SmartAccounts, embedded
 from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway, GatewayParts
+from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links.links import Link
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, MpcNodePort, OverHttp
-from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.gateway.registry import Credentials, Registry
+from mpcsim.service.gateway.sessions.routing import MessageRouter
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.gateway.sessions.streaming import Streaming
-from mpcsim.service.gateway.sessions.waves import Waves
 from mpcsim.service.mpc_node.app import create_app as create_mpc_node_app
 from mpcsim.service.mpc_node.node import MpcNode
 from mpcsim.service.mpc_node.store import ShareStore
@@ -107,7 +107,7 @@ def open_gateway(
 
     Raises:
         UsageError: the folder cannot be used, another gateway uses it, a file in it is something
-            else or damaged, or the files are of different deployments (``fitting``).
+            else or damaged, or the files are of different deployments (``store_consistency``).
     """
     rng, now = options.rng or SystemRng(), options.now
     with _saying_what_failed(), ExitStack() as opened:
@@ -153,28 +153,30 @@ def open_gateway(
         )
         activation = Activation(registry, links, sessions)
         attestations = Attestations(links, options.clock)
-        meeting = Meeting(links, activation, attestations, options.clock)
+        introduction = NodeIntroduction(links, activation, attestations, options.clock)
         if options.mpc_nodes is None:
-            _at_once(meeting.hold())
-        waves = Waves(sessions, links, carrier, attestations.aborted)
+            _at_once(introduction.introduce())
+        router = MessageRouter(sessions, links, carrier, attestations.deliver_after_abort)
         suspensions = Suspensions(registry, links, sessions, options.clock, now)
         parts = GatewayParts(
             sessions,
-            waves=waves,
-            streaming=Streaming(sessions, links, carrier, attestations.aborted, options.forwarding),
+            router=router,
+            streaming=Streaming(
+                sessions, links, carrier, attestations.deliver_after_abort, options.forwarding
+            ),
             activation=activation,
             suspensions=suspensions,
-            meeting=meeting,
+            introduction=introduction,
             attestations=attestations,
         )
-        limited = limits.by_verb(
+        limited = limits.limits_by_verb(
             options.clock,
             guesses=options.limit_guesses,
             recoveries=options.limit_recoveries,
             signatures=options.limit_signatures,
         )
         gateway = Gateway(registry, links, parts, limits=limited)
-        registry.tokens_may_live(options.token_lifetime_s)
+        registry.set_token_lifetime(options.token_lifetime_s)
         registry.forget_signing_keys()
         if data is not None:
             opened.enter_context(sweeping(REGISTRY, registry.sweep))

@@ -9,8 +9,9 @@ is replaced later stays in it: old backups are to be deleted.
 Nobody reads both share stores: one part at a time is copied, or put back.
 
 An MPC node's store that is put back has forgotten what came after: what that means, and how it
-hears of it, is said in ``mpcsim.service.mpc_node.agreement.testimonies``. The gateway's follows
-what both MPC nodes have signed (``mpcsim.service.gateway.fitting``), and signs tokens with a new
+hears of it, is said in ``mpcsim.service.mpc_node.agreement.restore_reconciliation``. The gateway's
+follows what both MPC nodes have signed (``mpcsim.service.gateway.store_consistency``), and signs
+tokens with a new
 key: an old one may have been changed because it had leaked.
 """
 
@@ -197,7 +198,7 @@ def put_back(
 
     Args:
         now: seconds since 1970 UTC.
-        other_restored_too: of an MPC node: as for ``ShareStore.put_back``.
+        other_restored_too: of an MPC node: as for ``ShareStore.mark_restored``.
 
     Raises:
         UsageError: the file is no backup, damaged, of another service, deployment or version, or
@@ -257,7 +258,7 @@ def _prepare(
             registry.forget()
     else:
         with closing(ShareStore(new, now)) as store:
-            store.put_back(found.taken, both=other_restored_too)
+            store.mark_restored(found.taken, both=other_restored_too)
     _synced(new)
 
 

@@ -26,8 +26,16 @@ from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import BOOT_BYTES, MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import UNAVAILABLE, LinkFailed, Refused
-from mpcsim.service.gateway.activation.activation import holdings
-from mpcsim.service.gateway.diagnosis import Case, Finding, Heard, Trouble, What, diagnose, named
+from mpcsim.service.gateway.activation.activation import share_inventory
+from mpcsim.service.gateway.diagnosis import (
+    Case,
+    Finding,
+    NodeStatement,
+    Problem,
+    ProblemKind,
+    diagnose,
+    identities_in,
+)
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, answered
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry, UsernameTaken
 from mpcsim.service.operations.assembly import distant
@@ -81,7 +89,7 @@ class Doctor:
         self.keys: set[At] = set()
         """Of which an MPC node holds a share that has been voted for, at least."""
         self._empty: set[PartyId] = set()
-        self.unheard: dict[PartyId, Trouble] = {}
+        self.unheard: dict[PartyId, Problem] = {}
         """Parts that cannot be asked, and why."""
 
     async def begin(self) -> None:
@@ -94,7 +102,7 @@ class Doctor:
                     continue
                 self._identities[party] = hello.identity
                 self._seal_numbers[party] = hello.seal_number
-                held = await holdings(link)
+                held = await share_inventory(link)
             except LinkFailed as failed:
                 self.unheard[party] = _unheard(party, failed)
             except Refused as refused:
@@ -167,7 +175,7 @@ class Doctor:
         wanted = [at for at in self.keys | registered if user_id in (None, at[0])]
         for at in sorted(wanted, key=self._place):
             finding = await self._look(at, suspended)
-            if finding.troubles:
+            if finding.problems:
                 odd.append(at)
             else:
                 yield Examined(finding)
@@ -197,7 +205,7 @@ class Doctor:
         found = {(key.user_id, key.curve) for key in self._registry.all_keys()}
         identities: dict[PartyId, set[bytes]] = defaultdict(set)
         for at in found:
-            for party, identity in named(self._registry.key(*at)).items():
+            for party, identity in identities_in(self._registry.key(*at)).items():
                 identities[party].add(identity)
         self._named = {party: one for party, (one, *more) in identities.items() if not more}
         return found
@@ -205,7 +213,7 @@ class Doctor:
     def _suspended(self) -> Mapping[str, frozenset[str]]:
         """Key ids that the registry remembers as suspended, by user."""
         found: dict[str, set[str]] = defaultdict(set)
-        for notice in self._registry.notices():
+        for notice in self._registry.suspension_notices():
             found[notice.at.user_id].add(notice.at.key_id.hex())
         return {user_id: frozenset(key_ids) for user_id, key_ids in found.items()}
 
@@ -231,7 +239,7 @@ class Doctor:
         """In the order of names; users without one come last."""
         return self._name(at[0]) or chr(sys.maxunicode), *at
 
-    async def _hear(self, party: PartyId, at: At) -> Heard | Trouble:
+    async def _hear(self, party: PartyId, at: At) -> NodeStatement | Problem:
         """What an MPC node says of a key, or why it is not heard."""
         if party in self.unheard:
             return self.unheard[party]
@@ -244,11 +252,16 @@ class Doctor:
             return self.unheard[party]
         except Refused as refused:
             return _refused(party, refused)
-        testimony, identity = said.statement, self._identities[party]
-        asked = (testimony.party, testimony.nonce, testimony.user_id, testimony.curve_name)
-        if asked != (party, nonce, *at) or not signed_by(identity, testimony, said.signature):
+        statement, identity = said.statement, self._identities[party]
+        asked = (
+            statement.party,
+            statement.nonce,
+            statement.user_id,
+            statement.curve_name,
+        )
+        if asked != (party, nonce, *at) or not signed_by(identity, statement, said.signature):
             return _forged(party)
-        return Heard(identity, testimony, self._seal_numbers[party])
+        return NodeStatement(identity, statement, self._seal_numbers[party])
 
 
 @asynccontextmanager
@@ -307,17 +320,17 @@ async def doctor(
 # ---------------------------------------------------------------------- who is not heard
 
 
-def _unheard(party: PartyId, failed: LinkFailed) -> Trouble:
+def _unheard(party: PartyId, failed: LinkFailed) -> Problem:
     role = ROLES[party]
     variables = f"{role.upper()}_URL and {role.upper()}_PORT"
     advice = (
         f"start it, or correct {variables}; then ask again. If it does not start because its seal "
         f"key is lost: mpcsim rotate seal-key {role} --lost, on its machine"
     )
-    return Trouble(What.UNHEARD, str(failed), advice)
+    return Problem(ProblemKind.UNHEARD, str(failed), advice)
 
 
-def _refused(party: PartyId, refused: Refused) -> Trouble:
+def _refused(party: PartyId, refused: Refused) -> Problem:
     role = ROLES[party]
     if refused.status == UNAVAILABLE:
         advice = f"see to its disk, or put a whole backup of {file_of(role)} back"
@@ -326,17 +339,17 @@ def _refused(party: PartyId, refused: Refused) -> Trouble:
             f"either its clock differs by over a minute, or {role}.link beside {file_of(REGISTRY)} "
             "is not the one that it has as gateway.link: put back what belongs together"
         )
-    return Trouble(What.UNHEARD, str(refused), advice)
+    return Problem(ProblemKind.UNHEARD, str(refused), advice)
 
 
-def _another(party: PartyId) -> Trouble:
+def _another(party: PartyId) -> Problem:
     role = ROLES[party]
     text = f"what answers at the {role}'s address is not the {role}"
-    return Trouble(What.UNHEARD, text, f"correct {role.upper()}_URL or {role.upper()}_PORT")
+    return Problem(ProblemKind.UNHEARD, text, f"correct {role.upper()}_URL or {role.upper()}_PORT")
 
 
-def _forged(party: PartyId) -> Trouble:
+def _forged(party: PartyId) -> Problem:
     role = ROLES[party]
     text = f"the {role} has not signed what it says of this key, or signed something else"
     advice = f"find out who answers at {role.upper()}_URL; nothing that it says counts"
-    return Trouble(What.FORGED, text, advice)
+    return Problem(ProblemKind.FORGED, text, advice)

@@ -209,7 +209,7 @@ class RecordError(MpcError):
 @wire
 class Abort(Statement):
     """This node has not voted for an epoch, and never will; after its store was put back, as far as
-    it knows (``mpcsim.service.mpc_node.agreement.testimonies``)."""
+    it knows (``mpcsim.service.mpc_node.agreement.restore_reconciliation``)."""
 
     TAG: ClassVar[Tag] = Tag.ABORT
 
@@ -305,8 +305,9 @@ MAX_EPOCHS: Final = 64
 @wire
 class Testimony(Statement):
     """What a node knows of a user's key on a curve: what the other must know before it serves that
-    key from a store that was put back (``mpcsim.service.mpc_node.agreement.testimonies``), and what
-    anybody may who sees whether the stores fit together."""
+    key from a store that was put back
+    (``mpcsim.service.mpc_node.agreement.restore_reconciliation``), and what anybody may who sees
+    whether the stores fit together."""
 
     TAG: ClassVar[Tag] = Tag.TESTIMONY
 

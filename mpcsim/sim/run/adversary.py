@@ -35,7 +35,7 @@ from mpcsim.crypto.encoding import Message
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted, InternalError, UsageError
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Definition, Done, Output, Party, Send, Turn, Waiting
+from mpcsim.protocols.engine import Definition, Done, Output, Party, RoundOutput, Send, Waiting
 from mpcsim.protocols.engine.channel import seal, unseal
 from mpcsim.protocols.engine.envelope import ABORT_KIND, AbortNotice, Envelope
 
@@ -256,7 +256,7 @@ class Adversary:
 
 # ---------------------------------------------------------------------- cheating from the inside
 
-RoundFunction = Callable[..., Turn]
+RoundFunction = Callable[..., RoundOutput]
 """``run(original, view, keep, inbox)``: plays a round in place of the ``original`` function."""
 
 

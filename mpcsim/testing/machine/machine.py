@@ -20,17 +20,17 @@ from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mpcsim.crypto.rng import SystemRng
+from mpcsim.testing.api_sequence import BrokenInvariant, Call, is_broken_invariant
+from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.target import Target
-from mpcsim.testing.backend.waivers import Waivers
 from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.machine.api_steps import ApiRun
 from mpcsim.testing.machine.api_steps.base import NOTHING
 from mpcsim.testing.machine.rules import Rule, rules
 from mpcsim.testing.machine.shrink import shrink
 from mpcsim.testing.profile import QUICK, Profile, Progress
-from mpcsim.testing.story import BrokenInvariant, Call, is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 UNSTEADY: Final = "The same steps have not failed every time."
 
@@ -42,14 +42,14 @@ class WalletMachine(RuleBasedStateMachine):
     rules_by_name: ClassVar[Mapping[str, Rule]]
     own: ClassVar[Sequence[Invariant[...]]] = ()
     """Invariants beside the kit's."""
-    waivers: ClassVar[Waivers]
+    known_deviations: ClassVar[KnownDeviations]
     progress: ClassVar[Progress | None] = None
     stories: ClassVar[list[BrokenInvariant]]
     """Every failure met while searching and shrinking."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.api = ApiRun(self.target, self.own, self.waivers)
+        self.api = ApiRun(self.target, self.own, self.known_deviations)
         self._failed = False
 
     def take(self, name: str, drawn: dict[str, Any]) -> None:
@@ -80,17 +80,20 @@ def machine_for(
     profile: Profile = QUICK,
     progress: Progress | None = None,
     invariants: Iterable[Invariant[...]] = (),
-    waivers: Waivers | Mapping[str, str] = NOTHING,
+    known_deviations: KnownDeviations | Mapping[str, str] = NOTHING,
 ) -> type[WalletMachine]:
     """A state machine class for one target, with a rule for every step that the target allows.
 
     For those who run state machines themselves: ``TestOurs = machine_for(target).TestCase``.
-    ``invariants`` and ``waivers`` are as for ``check_wallet_service``.
+    ``invariants`` and ``known_deviations`` are as for ``check_wallet_service``.
     """
     by_name = rules(target, profile.both_curves)
     body: dict[str, Any] = {name: _as_rule(name, found) for name, found in by_name.items()}
     body |= {"target": target, "rules_by_name": by_name, "progress": progress, "stories": []}
-    body |= {"own": own(invariants), "waivers": ApiRun.waiving(waivers)}
+    body |= {
+        "own": own(invariants),
+        "known_deviations": ApiRun.to_known_deviations(known_deviations),
+    }
     made: type[WalletMachine] = type("WalletMachine", (WalletMachine,), body)
     made.TestCase.settings = profile.settings(profile.examples)
     return made
@@ -114,7 +117,7 @@ def check_wallet_service(
     seed: int | None = None,
     progress: Progress | None = None,
     invariants: Iterable[Invariant[...]] = (),
-    waivers: Waivers | Mapping[str, str] = NOTHING,
+    known_deviations: KnownDeviations | Mapping[str, str] = NOTHING,
 ) -> int:
     """Run through a service until the budget is used up; returns the number of runs.
 
@@ -124,13 +127,13 @@ def check_wallet_service(
         invariants: your own, beside the kit's (``invariant`` has an example); each is given the
             run after every step.
         waivers: what the service does otherwise on purpose, and why
-        (``mpcsim.testing.backend.waivers``).
+        (``mpcsim.testing.backend.known_deviations``).
 
     Raises:
         BrokenInvariant: of the invariant that does not hold; its text is the shortest story found.
         UsageError: something among ``invariants`` is none, or a waiver names nothing.
     """
-    more, waived = own(invariants), ApiRun.waiving(waivers)
+    more, waived = own(invariants), ApiRun.to_known_deviations(known_deviations)
     first = fresh_seed() if seed is None else seed
     counted = progress or Progress("runs")
     machine = partial(machine_for, target, profile, counted, more, waived)
@@ -169,7 +172,7 @@ def _shortest(machine: type[WalletMachine], broken: BrokenInvariant) -> BrokenIn
     """The failure of a run that is as short and plain as can be, taken once more to be sure."""
 
     def attempt(calls: Sequence[Call]) -> BrokenInvariant | None:
-        api = ApiRun(machine.target, machine.own, machine.waivers)
+        api = ApiRun(machine.target, machine.own, machine.known_deviations)
         found: BrokenInvariant | None = None
         try:
             api.play(calls)

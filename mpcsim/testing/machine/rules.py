@@ -22,6 +22,7 @@ from hypothesis.strategies import SearchStrategy
 from mpcsim.crypto.bip32 import HARDENED, path_text
 from mpcsim.errors import UsageError
 from mpcsim.service.precis import enforce_password
+from mpcsim.testing.api_sequence import Call
 from mpcsim.testing.backend.target import (
     ChoosesSigner,
     DerivesKeys,
@@ -43,7 +44,6 @@ from mpcsim.testing.machine.api_steps import (
     ApiRun,
 )
 from mpcsim.testing.model import CURVES
-from mpcsim.testing.story import Call
 
 Strategies = Mapping[str, SearchStrategy[Any]]
 
@@ -165,8 +165,8 @@ def arguments(target: Target | None = None, both_curves: float = 0.5) -> dict[st
         "information": {"user": user},
         "key_token": {**key, "share": share},
         "health": {},
-        "trespass": {**key, "owner": user, "operation": st.sampled_from(OPERATIONS)},
-        "trespass_under_own_key": {**key, "owner": user},
+        "access_other_users_key": {**key, "owner": user, "operation": st.sampled_from(OPERATIONS)},
+        "access_other_users_key_under_own_id": {**key, "owner": user},
         "unauthenticated": {**key, "fault": st.sampled_from(faults)},
         "sign_twice_at_once": {**key, "times": st.integers(2, 4)},
         "sign_while_recovering": {**key, "password": passwords()},
@@ -257,7 +257,7 @@ def rules(target: Target, both_curves: float = 0.25) -> dict[str, Rule]:
         "sign_wrongly": Rule(key, sign_wrongly),
         "look_at_share": Rule(drawn["public_key"], look_at_share),
         "look_around": Rule(drawn["keys"], look_around),
-        "trespass": Rule(key, trespass),
+        "access_other_users_key": Rule(key, access_other_users_key),
         "unauthenticated": Rule(key, unauthenticated),
         "at_once": Rule({**key, "what": st.sampled_from(sorted(CROWDS))}, at_once),
     }
@@ -329,12 +329,12 @@ def look_around(api: ApiRun, user: str) -> None:
     api.health()
 
 
-def trespass(api: ApiRun, user: str, curve: str) -> None:
+def access_other_users_key(api: ApiRun, user: str, curve: str) -> None:
     owner = next(name for name in USERS if name != user)
     _make_sense(api, owner, curve)
     for operation in OPERATIONS:
-        api.trespass(user, owner, curve, operation)
-    api.trespass_under_own_key(user, owner, curve)
+        api.access_other_users_key(user, owner, curve, operation)
+    api.access_other_users_key_under_own_id(user, owner, curve)
 
 
 def unauthenticated(api: ApiRun, user: str, curve: str) -> None:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from mpcsim.testing.api_sequence import BrokenInvariant, Call
 from mpcsim.testing.machine.api_steps import HASH, PASSWORD
 from mpcsim.testing.machine.rules import USERS
 from mpcsim.testing.model import CURVES
-from mpcsim.testing.story import BrokenInvariant, Call
 
 Try = Callable[[Sequence[Call]], BrokenInvariant | None]
 """Takes the steps from the beginning; the failure, if it is still the same one.
@@ -51,7 +51,7 @@ def shrink(
         calls: the run that fails with ``broken``; what was skipped may be in it.
         tries: most runs to take.
     """
-    best, parts = _story(broken, calls)
+    best, parts = _failing_calls(broken, calls)
     seen = {_key(best)}
     changed = True
     while changed:
@@ -66,7 +66,7 @@ def shrink(
             found = attempt(candidate)
             if found is None:
                 continue
-            shorter, its_parts = _story(found, candidate)
+            shorter, its_parts = _failing_calls(found, candidate)
             # The end of a run may put back what was left out, or more; then nothing is won.
             known = shorter != candidate and _key(shorter) in seen
             if known or _weight(shorter, its_parts) > _weight(best, parts):
@@ -77,7 +77,7 @@ def shrink(
     return broken
 
 
-def _story(
+def _failing_calls(
     broken: BrokenInvariant, calls: Sequence[Call]
 ) -> tuple[list[Call], Sequence[Sequence[Call]]]:
     """The calls that mattered, and the parts of each; all of them if there is no story."""

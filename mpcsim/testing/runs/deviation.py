@@ -33,7 +33,7 @@ class Deviation:
     to: int | None = None
     """Only toward this party; None: toward everyone."""
 
-    def adversary(self, party: Party[Any, Any], tell: Callable[[str], None]) -> Adversary:
+    def adversary(self, party: Party[Any, Any], on_deviation: Callable[[str], None]) -> Adversary:
         """The party that deviates, made of an honest one that has not started.
 
         Args:
@@ -44,14 +44,16 @@ class Deviation:
             if kind != self.kind or self.to not in (None, to):
                 return message
             if self.change == WITHHELD:
-                tell(f"party {self.party} withheld its {kind} from party {to}")
+                on_deviation(f"party {self.party} withheld its {kind} from party {to}")
                 return None
             if self.change == TWICE:
-                tell(f"party {self.party} sent its {kind} to party {to} twice")
+                on_deviation(f"party {self.party} sent its {kind} to party {to} twice")
                 return [message, message]
             spoilt = _changed(message, party.wire, self.change)
             if spoilt is not None:
-                tell(f"party {self.party} sent party {to} a {kind} with {self.change.lstrip('.')}")
+                on_deviation(
+                    f"party {self.party} sent party {to} a {kind} with {self.change.lstrip('.')}"
+                )
             return message if spoilt is None else spoilt
 
         return Adversary(party, tamper)

@@ -20,11 +20,11 @@ from mpcsim.sim.network.topology import Network
 from mpcsim.sim.run.engine import VirtualRun
 from mpcsim.sim.run.faults import Crash, Effect, Fault, FaultPlan, MessageFault, Partition
 from mpcsim.sim.trace import Trace
+from mpcsim.testing.api_sequence import BrokenInvariant, Failure
 from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.runs import protocol_checks as checks
 from mpcsim.testing.runs.deviation import Deviation
 from mpcsim.testing.runs.scenarios import Scenario
-from mpcsim.testing.story import BrokenInvariant, Failure
 
 EARLIER: Final = 1
 """Number of the session that replayed messages come from."""
@@ -58,7 +58,7 @@ class ProtocolRun:
     scenario: Scenario
     outcomes: dict[int, Done[Any] | Aborted | Waiting] = field(default_factory=dict)
     """Of the honest parties that have not crashed for good."""
-    story: list[str] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     snippet: str = ""
     cheaters: frozenset[int] = frozenset()
     silence: bool = False
@@ -81,12 +81,12 @@ class ProtocolRun:
             for made in self.invariants:
                 made(self)
         except BrokenInvariant as broken:
-            self.tell(broken)
+            self.attach_failure(broken)
             raise
 
-    def tell(self, broken: BrokenInvariant) -> None:
+    def attach_failure(self, broken: BrokenInvariant) -> None:
         """Give a failure its story."""
-        broken.failure = Failure(broken, list(dict.fromkeys([*self.story, ""])), self.snippet)
+        broken.failure = Failure(broken, list(dict.fromkeys([*self.sentences, ""])), self.snippet)
 
 
 def run_protocol(
@@ -129,7 +129,7 @@ def run_protocol(
     }
     found.snippet = _snippet("run_protocol", scenario, given)
     if order != Order():
-        found.story.append(str(order))
+        found.sentences.append(str(order))
     _Table(found, order, faults, replays, deviation, seed).play()
     found.check()
     return found
@@ -165,7 +165,7 @@ def run_over_network(
         "invariants": (found.invariants, ()),
     }
     found.snippet = _snippet("run_over_network", scenario, given, "network")
-    found.story += [fault_sentence(fault) for fault in faults]
+    found.sentences += [fault_sentence(fault) for fault in faults]
     parties = _participants(found, deviation)
     run = VirtualRun(
         list(parties.values()),
@@ -271,12 +271,12 @@ class _Table:
             what = f"{kind} from party {sender} to party {to}"
             if fate.dropped:
                 self.found.silence = True
-                self.found.story.append(f"the network lost {what}")
+                self.found.sentences.append(f"the network lost {what}")
                 continue
             if fate.copies_ms:
-                self.found.story.append(f"the network delivered {what} more than once")
+                self.found.sentences.append(f"the network delivered {what} more than once")
             if fate.extra_ms:
-                self.found.story.append(f"the network held back {what}")
+                self.found.sentences.append(f"the network held back {what}")
             copies = [message] * (1 + len(fate.copies_ms))
             (self._held if fate.extra_ms else self._run.in_flight).extend(copies)
         self._seen = len(self._run.in_flight)
@@ -286,11 +286,11 @@ class _Table:
             self._crashes.remove(crash)
             after = f"after {crash.after_messages} messages"
             if crash.down_ms == float("inf"):
-                self.found.story.append(f"party {crash.party} crashed {after}, for good")
+                self.found.sentences.append(f"party {crash.party} crashed {after}, for good")
                 self._gone.add(crash.party)
                 self.found.silence = True
                 continue
-            self.found.story.append(f"party {crash.party} crashed {after} and came back")
+            self.found.sentences.append(f"party {crash.party} crashed {after} and came back")
             self._act(crash.party, partial(self._restart, crash.party))
             self._seen = len(self._run.in_flight)
 
@@ -310,7 +310,7 @@ class _Table:
             replay = self._replays.pop(0)
             number = (replay.message - 1) % len(self._earlier)
             message = self._earlier[number]
-            self.found.story.append(
+            self.found.sentences.append(
                 f"party {message.sender} replayed message {number + 1} of session {EARLIER} "
                 f"({message.send.kind}) to party {message.send.to} in session {PRESENT}"
             )
@@ -350,7 +350,7 @@ def recorded(scenario: Scenario, session: int = EARLIER) -> tuple[InFlight, ...]
 def _begin(
     scenario: Scenario, deviation: Deviation | None, invariants: Iterable[Invariant[...]]
 ) -> ProtocolRun:
-    found = ProtocolRun(scenario, story=[str(scenario)], invariants=own(invariants))
+    found = ProtocolRun(scenario, sentences=[str(scenario)], invariants=own(invariants))
     if deviation is not None:
         found.cheaters = frozenset({deviation.party})
         found.silence = deviation.silences
@@ -361,7 +361,7 @@ def _participants(found: ProtocolRun, deviation: Deviation | None) -> dict[int, 
     made: dict[int, Participant[Any]] = {}
     for i in found.scenario.members:
         if deviation is not None and i == deviation.party:
-            made[i] = deviation.adversary(found.scenario.party(i, PRESENT), found.story.append)
+            made[i] = deviation.adversary(found.scenario.party(i, PRESENT), found.sentences.append)
         else:
             made[i] = found.scenario.participant(i, PRESENT)
     return made
@@ -374,7 +374,7 @@ def _raised(found: ProtocolRun, party: int | None, error: Exception) -> None:
     try:
         checks.no_exception(party, error)
     except BrokenInvariant as broken:
-        found.tell(broken)
+        found.attach_failure(broken)
         raise broken from error
 
 

@@ -106,7 +106,7 @@ def test_paths_that_lead_nowhere(path, words):
     with pytest.raises(UsageError, match=words):
         ecdsa.setup(share, (1, 2), HASH, path=path)
     with pytest.raises(UsageError, match=words):
-        ecdsa.early(
+        ecdsa.prestart(
             share.record.epoch,
             (1, 2),
             HASH,

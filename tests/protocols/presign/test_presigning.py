@@ -223,7 +223,7 @@ def test_usage_errors_of_presigning():
         presign.setup(open_elsewhere, (1, 2), 1)
     for count in (0, 65):
         with pytest.raises(UsageError, match="1 to 64"):
-            presign.early(
+            presign.prestart(
                 share.record.epoch,
                 (1, 2),
                 count,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcsim.cli.service import control
+from mpcsim.cli.service import fault_injection
 from mpcsim.errors import UsageError
 from mpcsim.service.fault_injection.client import Control
 from mpcsim.service.fault_injection.switchboard import Switchboard
@@ -28,7 +28,7 @@ from tests.helpers.repo import ROOT
 def parser():
     """Of the one command."""
     found = argparse.ArgumentParser()
-    control.add(found.add_subparsers())
+    fault_injection.add(found.add_subparsers())
     return found
 
 

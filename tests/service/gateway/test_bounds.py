@@ -13,9 +13,9 @@ from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import Refused, too_many_at_once
 from mpcsim.service.gateway.api.app import MAX_FORM_BYTES
-from mpcsim.service.gateway.gateway import AT_ONCE
+from mpcsim.service.gateway.gateway import REQUESTS_OF_USER
 from mpcsim.service.gateway.sessions import streaming
-from mpcsim.service.gateway.sessions.waves import MAX_SAID, MAX_WAVES
+from mpcsim.service.gateway.sessions.routing import MAX_DELIVERIES, MAX_MESSAGES_OF_NODE
 from mpcsim.service.rpc import wire
 from mpcsim.service.web.http import Incoming
 from tests.helpers.gateway import Client, give_key, until
@@ -88,7 +88,7 @@ async def test_so_many_requests_of_a_user_are_answered_at_a_time(
 ):
     """While an MPC node hangs, and each holds a connection; other users are none the worse."""
     places = gateway.app.state.places
-    assert places._most == min(most_of_user, AT_ONCE + 4 * queue)
+    assert places._most == min(most_of_user, REQUESTS_OF_USER + 4 * queue)
     why = (429, str(too_many_at_once()))
     share, go_on = await give_key(gateway, client, "ed25519"), asyncio.Event()
     await client.meet()
@@ -130,24 +130,24 @@ async def test_an_mpc_node_says_so_much_in_a_request(over, forwarding, gateway, 
         gateway,
         OPERATOR,
         "sign",
-        lambda answer: replace(answer, messages=(noise,) * (MAX_SAID + over)),
+        lambda answer: replace(answer, messages=(noise,) * (MAX_MESSAGES_OF_NODE + over)),
     )
     if over:
         assert await refusal(client.ask("sign", request)) == NO_ANSWER
     else:
         reply = wire.Signing.from_bytes(await client.ask("sign", request))
-        assert len(reply.messages) == MAX_SAID
+        assert len(reply.messages) == MAX_MESSAGES_OF_NODE
 
 
-@pytest.mark.parametrize("waves", [MAX_WAVES - 1, MAX_WAVES, math.inf])
-async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(waves, gateway, client):
+@pytest.mark.parametrize("deliveries", [MAX_DELIVERIES - 1, MAX_DELIVERIES, math.inf])
+async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(deliveries, gateway, client):
     """Whoever would go on for ever is heard no more, and the caller is answered."""
     await give_key(gateway, client, "ed25519")
     asked = []
 
     def talkative(answer, party):
         asked.append(party)
-        if asked.count(party) >= waves:
+        if asked.count(party) >= deliveries:
             return replace(answer, messages=())
         other = OPERATOR + INSTITUTION - party
         message = Envelope(9, 1, False, party, other, session_id, b"").encode()
@@ -158,7 +158,7 @@ async def test_mpc_nodes_talk_to_each_other_so_often_in_a_request(waves, gateway
             answer_with(gateway, party, verb, partial(talkative, party=party))
     session_id = bytes(31) + b"\1"
     await client.ask("recover", wire.Recover(session_id, "ed25519"))
-    assert [asked.count(party) for party in MPC_NODES] == [min(waves, MAX_WAVES)] * 2
+    assert [asked.count(party) for party in MPC_NODES] == [min(deliveries, MAX_DELIVERIES)] * 2
 
 
 @pytest.mark.options(forwarding="stream")

@@ -70,10 +70,10 @@ async def test_a_cheat_that_cannot_be_stored_is_owed_and_the_other_hears_of_it(t
         assert failed.value.status == 503
         await suspended(gateway, client, share, party, f"{CHEATS[0][2]} (by the client)")
         other = gateway.links[5 - party].node.store.find(share.record.epoch.hex())
-        assert other.suspended_there == node.store.owed == 1
+        assert other.suspended_there == node.store.pending_suspensions == 1
         node.store.database._writer.execute("PRAGMA query_only = OFF")
         node.sweep()
-        assert node.store.owed == 0
+        assert node.store.pending_suspensions == 0
         assert shares_of(gateway)[party][0][-1] == f"{CHEATS[0][2]} (by the client)"
 
 

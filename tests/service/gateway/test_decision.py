@@ -35,7 +35,7 @@ from tests.helpers.voting import (
 def said(decision, name):
     if decision.record and decision.record.record.epoch == epoch(name):
         return "in force"
-    return "unknown" if decision.open(epoch(name)) else "refused"
+    return "unknown" if decision.is_open(epoch(name)) else "refused"
 
 
 def with_faults(most, length, every=1):
@@ -148,11 +148,11 @@ def test_a_node_that_lags_behind_is_said_to_and_nothing_is_dropped():
                     "UPDATE shares SET key_id = ?, recoveries = 0", (epoch("first").hex(),)
                 )
             world.was_active[party] = [epoch("first").hex()]
-            held = [store.holdings("", 9) for store in world.stores.values()]
+            held = [store.share_inventory("", 9) for store in world.stores.values()]
             decision = world.decide()
-            assert not decision.fits
-            assert decision.unanswered is None
-            assert [store.holdings("", 9) for store in world.stores.values()] == held
+            assert not decision.is_consistent
+            assert decision.first_link_failure is None
+            assert [store.share_inventory("", 9) for store in world.stores.values()] == held
             assert share.key_id == epoch("new").hex()
 
 
@@ -227,15 +227,15 @@ def test_what_a_node_says_of_other_users_and_curves_is_not_taken_in():
                 for request in requests:
                     if request.scope.verb == "standing":
                         request = replace(request, body=Ask(USER, CURVE))
-                    decision.heard(request, world.ask(request, FINE))
+                    decision.take_answer(request, world.ask(request, FINE))
             assert decision.record is None
-            assert not decision.fits
+            assert not decision.is_consistent
 
 
 def test_a_node_that_talks_nonsense_is_one_that_refuses():
     decision = Decision(USER, CURVE, PUBLIC, None)
     for request in decision.requests():
-        decision.heard(request, b"nonsense")
+        decision.take_answer(request, b"nonsense")
     assert decision.requests() == []
     assert "answers something else than it was asked" in str(decision.failures[0])
 
@@ -263,7 +263,7 @@ def test_a_node_that_signs_a_vote_and_an_abort_has_signed_whichever_came_first(v
         abort = Abort(USER, CURVE, epoch("new"))
         signature = IDENTITIES[OPERATOR].sign(abort)
         held = Held(epoch("new"), b"public key", 1, own)
-        before = world.nodes[OPERATOR].standing(Ask(USER, CURVE)).active
+        before = world.nodes[OPERATOR].activation_state(Ask(USER, CURVE)).active
         lying(
             world,
             {
@@ -286,7 +286,9 @@ def test_an_abort_that_was_signed_first_stands_against_a_later_vote():
         signature = IDENTITIES[OPERATOR].sign(Abort(USER, CURVE, epoch("new")))
         lies = {
             "vote": lambda _: timed_out(OPERATOR),
-            "standing": lambda _: world.nodes[OPERATOR].standing(Ask(USER, "secp256k1")).to_bytes(),
+            "standing": lambda _: (
+                world.nodes[OPERATOR].activation_state(Ask(USER, "secp256k1")).to_bytes()
+            ),
             "abort": lambda _: Ended(signature, None).to_bytes(),
         }
         lying(world, lies)
@@ -316,7 +318,7 @@ def test_both_votes_that_one_node_shows_put_nothing_in_force_that_the_other_has_
         world.stores[INSTITUTION].drop(USER, CURVE, epoch("new").hex())
         shown = Standing(Held(epoch("new"), b"public key", 1, both), None).to_bytes()
         lying(world, {"standing": lambda _: shown, "activate": lambda _: b""})
-        assert not world.decide().fits
+        assert not world.decide().is_consistent
         assert world.registered.key_id == epoch("first").hex()
 
 
@@ -345,12 +347,12 @@ def test_a_record_of_another_key_or_older_than_the_registered_one_is_not_followe
         world.registered = replace(world.registered, record=None, **registered)
         decision = world.decide()
         assert decision.record is None
-        assert not decision.fits
+        assert not decision.is_consistent
 
 
 def hear(decision, party, vote):
     body = wire.Activate(bytes(32), vote.record.epoch)
-    decision.heard(Request(party, Scope("vote"), body), vote.to_bytes())
+    decision.take_answer(Request(party, Scope("vote"), body), vote.to_bytes())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcsim.ids import MPC_NODES, ROLES
-from mpcsim.service.gateway.diagnosis import Case, Heard, Trouble, What, diagnose
+from mpcsim.service.gateway.diagnosis import Case, NodeStatement, Problem, ProblemKind, diagnose
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc.statements import Held, KeyRecord, LogHead, SignedRecord, Testimony, Vote
@@ -62,7 +62,7 @@ class Node:
         active, voted = held(self.active, *MPC_NODES), held(self.voted, party)
         said = (active, voted, tuple(suspended), (), int(self.restored))
         statement = Testimony(party, bytes(16), USER, CURVE, *said)
-        return Heard(IDENTITIES[party].public, statement)
+        return NodeStatement(IDENTITIES[party].public, statement)
 
 
 @st.composite
@@ -79,7 +79,7 @@ def in_the_way(node, other):
     return node.restored and (other.restored or new)
 
 
-UNHEARD = Trouble(What.UNHEARD, "it cannot be reached", "start it")
+UNHEARD = Problem(ProblemKind.UNHEARD, "it cannot be reached", "start it")
 
 
 def registered(number):
@@ -98,22 +98,22 @@ def expected(user, number, heard):
     wanted = newest if newer else number
     said = set()
     if any(map(in_the_way, heard, reversed(heard))) if both else any(n.restored for n in heard):
-        said.add(What.UNMERGED)
+        said.add(ProblemKind.UNMERGED)
     if not user:
-        said.add(What.USER_UNKNOWN)
+        said.add(ProblemKind.USER_UNKNOWN)
     elif newer and all(node.active == newest for node in heard):
-        said.add(What.KEY_UNKNOWN if number is None else What.REGISTRY_OLDER)
+        said.add(ProblemKind.KEY_UNKNOWN if number is None else ProblemKind.REGISTRY_OLDER)
     ahead = wanted is not None and any((node.active or 0) > wanted for node in heard)
     if both or (wanted is not None and not ahead):
         if all(node.active == wanted for node in heard):
             if both and any(node.voted is not None for node in heard):
-                said.add(What.VOTE_ALONE)
+                said.add(ProblemKind.VOTE_ALONE)
         elif wanted is not None and all(node.holds(wanted) for node in heard):
-            said.add(What.NOT_YET_IN_FORCE)
+            said.add(ProblemKind.NOT_YET_IN_FORCE)
         else:
-            said.add(What.STORE_OLDER)
+            said.add(ProblemKind.STORE_OLDER)
     if any(node.suspended and node.active == wanted is not None for node in heard):
-        said.add(What.SUSPENDED)
+        said.add(ProblemKind.SUSPENDED)
     return said, wanted, newer and all(node.active == newest for node in heard)
 
 
@@ -137,13 +137,13 @@ def test_stores_of_any_moments(user, number, said):
     )
     finding = diagnose(case)
     heard = [node for node in said if node is not None]
-    troubles, wanted, newer = expected(user, number, heard)
-    told = [trouble.what for trouble in finding.troubles if trouble is not UNHEARD]
-    assert set(told) == troubles
+    problems, wanted, newer = expected(user, number, heard)
+    told = [problem.kind for problem in finding.problems if problem is not UNHEARD]
+    assert set(told) == problems
     both_heard = len(heard) == len(MPC_NODES)
     restored = sum(node.restored for node in heard)
-    assert len(finding.notes) == (both_heard and restored == 1 and What.UNMERGED not in told)
-    assert len(finding.troubles) - len(told) == len(MPC_NODES) - len(heard)
+    assert len(finding.notes) == (both_heard and restored == 1 and ProblemKind.UNMERGED not in told)
+    assert len(finding.problems) - len(told) == len(MPC_NODES) - len(heard)
     assert finding.key_id == (None if wanted is None else epoch(wanted).hex())
     assert (finding.newer is not None) == newer
     if newer:
@@ -153,10 +153,10 @@ def test_stores_of_any_moments(user, number, said):
 def test_shares_in_force_that_not_both_have_signed_for_are_at_odds():
     held = Held(epoch(0), PUBLIC_KEY, 0, record(0, MPC_NODES[0]))
     said = {party: (party, bytes(16), USER, CURVE, held, None, (), (), 0) for party in MPC_NODES}
-    nodes = {p: Heard(IDENTITIES[p].public, Testimony(*about)) for p, about in said.items()}
+    nodes = {p: NodeStatement(IDENTITIES[p].public, Testimony(*about)) for p, about in said.items()}
     damaged = replace(registered(0), record=None, damaged=True)
     finding = diagnose(Case(USER, CURVE, "alice", damaged, nodes=nodes))
-    assert [t.what for t in finding.troubles] == [What.RECORD_DAMAGED, What.AT_ODDS]
+    assert [t.kind for t in finding.problems] == [ProblemKind.RECORD_DAMAGED, ProblemKind.AT_ODDS]
 
 
 @pytest.mark.parametrize("party", MPC_NODES)
@@ -165,9 +165,9 @@ def test_a_seal_key_that_was_lost(party):
     node = Node(active=1, voted=None, suspended=False, restored=False)
     heard = {each: replace(node.heard(each), seal_number=0) for each in MPC_NODES}
     case = Case(USER, CURVE, "alice", registered(1), nodes=heard)
-    assert diagnose(case).troubles == ()
+    assert diagnose(case).problems == ()
     lost = heard | {party: replace(heard[party], seal_number=1)}
-    (trouble,) = diagnose(replace(case, nodes=lost)).troubles
-    assert trouble.what is What.SEAL_KEY_LOST
-    assert f"the {ROLES[party]} has lost the seal key" in trouble.text
-    assert trouble.advice.startswith("recover the key")
+    (problem,) = diagnose(replace(case, nodes=lost)).problems
+    assert problem.kind is ProblemKind.SEAL_KEY_LOST
+    assert f"the {ROLES[party]} has lost the seal key" in problem.text
+    assert problem.advice.startswith("recover the key")

@@ -55,7 +55,7 @@ def test_a_key_token_ends_with_the_token_that_it_was_got_with(lifetime_s, waited
             user = gateway.gateway.registry.user_by_name("alice")
             ends = verifier.verify(access).expires_at
             key_id = "0" * 64
-            gateway.gateway.registry.owns = lambda user_id, _: user_id == user.user_id
+            gateway.gateway.registry.is_present_key = lambda user_id, _: user_id == user.user_id
             time += waited * (ends - time)
             path = f"/wallet/v1/token?id={key_id}"
             reply = (await Client(client.http, access).request("GET", path)).json()

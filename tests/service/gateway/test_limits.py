@@ -55,14 +55,14 @@ def test_who_waits_as_long_as_told_is_served():
 def test_what_came_to_nothing_is_given_back():
     limit = Limit(RECOVERIES, Rate(1), Clock())
     assert refused(limit, "alice") is None
-    limit.give_back("alice")
+    limit.refund("alice")
     assert refused(limit, "alice") is None
     assert refused(limit, "alice") == 60
-    limit.give_back("nobody")
+    limit.refund("nobody")
 
 
 def test_only_so_many_users_are_known(monkeypatch):
-    monkeypatch.setattr(limits, "USERS", 3)
+    monkeypatch.setattr(limits, "MAX_USERS", 3)
     clock = Clock()
     limit = Limit(GUESSES, Rate(1, 60), clock)
     for user in "abcd":

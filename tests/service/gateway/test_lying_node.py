@@ -44,7 +44,7 @@ def done_already(gateway):
     node = gateway.links[OPERATOR].node
 
     def over(reply):
-        node._sessions._busy.clear()
+        node._sessions._exclusive.clear()
         return replace(wire.Answer.from_bytes(reply), open=0).to_bytes()
 
     lie(gateway, OPERATOR, "sign", over)

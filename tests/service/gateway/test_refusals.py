@@ -212,8 +212,8 @@ async def test_a_key_without_a_record_is_neither_opened_nor_recovered(monkeypatc
     activation = gateway.gateway.activation
     for call in (
         client.recover("ed25519"),
-        activation.signed(user_id, "ed25519", Times()),
-        activation.signed(user_id, "secp256k1", Times()),
+        activation.signed_record(user_id, "ed25519", Times()),
+        activation.signed_record(user_id, "secp256k1", Times()),
     ):
         status, text = await refusal(call)
         assert (status, "do not fit together for this key" in text) == (503, True)

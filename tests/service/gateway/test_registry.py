@@ -14,13 +14,13 @@ from mpcsim.errors import InvalidEncoding, UsageError
 from mpcsim.ids import MPC_NODES
 from mpcsim.service.gateway import registry as registries
 from mpcsim.service.gateway.registry import (
-    MAX_ATTEMPTS,
-    Attempt,
+    MAX_NAMED_CALLS,
     KeyChanged,
     KeyExists,
-    NameUsed,
+    NamedCall,
+    NameReused,
     Registry,
-    TooManyAttempts,
+    TooManyNamedCalls,
     UnknownUser,
     UsernameTaken,
 )
@@ -129,8 +129,8 @@ def test_a_key_of_each_curve(registry):
         assert key == made[n]
         assert (key.user_id, key.key_id, key.public_key) == (user, key_id(n), public_key)
         assert key.created_at.startswith("2027-01-15T08:00:0")
-        assert registry.owns(user, key_id(n))
-    assert not registry.owns(user, key_id(2))
+        assert registry.is_present_key(user, key_id(n))
+    assert not registry.is_present_key(user, key_id(2))
 
 
 def test_a_key_id_is_one_users(registry):
@@ -141,8 +141,8 @@ def test_a_key_id_is_one_users(registry):
         register(registry, bob, key_id(1), "secp256k1")
     with pytest.raises(KeyExists, match="registered already"):
         register(registry, bob, key_id(1), "ed25519", number=1)
-    assert not registry.owns(bob, key_id(1))
-    assert not registry.owns(alice, key_id(2))
+    assert not registry.is_present_key(bob, key_id(1))
+    assert not registry.is_present_key(alice, key_id(2))
     assert registry.key(bob, "ed25519").key_id == key_id(2)
 
 
@@ -152,8 +152,8 @@ def test_a_recovery_changes_the_key_id_alone(registry):
     new = register(registry, user, key_id(2), "ed25519", number=1)
     assert registry.keys(user) == (new,) == (replace(key, key_id=key_id(2)),)
     assert (new.recoveries, SignedRecord.from_bytes(new.record).record.key_id) == (1, key_id(2))
-    assert not registry.owns(user, key_id(1))
-    assert registry.owns(user, key_id(2))
+    assert not registry.is_present_key(user, key_id(1))
+    assert registry.is_present_key(user, key_id(2))
 
 
 def test_neither_another_key_nor_an_older_record_takes_its_place(registry):
@@ -184,7 +184,7 @@ def test_a_key_is_what_its_record_says(file, column):
         overwrite(file, column, DAMAGE[column])
         (found,) = registry.keys(user)
         assert (found, found.recoveries, found.record) == (key, 1, key.record)
-        assert registry.owns(user, key_id(1))
+        assert registry.is_present_key(user, key_id(1))
         register(registry, user, key_id(2), "ed25519", number=2)
         (written,) = registry.all_keys()
         assert (written, written.recoveries) == (replace(key, key_id=key_id(2)), 2)
@@ -227,7 +227,7 @@ def overwrite(file, column, value):
 def test_an_unknown_user_has_no_keys_and_gets_none(registry):
     assert registry.keys(NOBODY) == ()
     assert registry.key(NOBODY, "ed25519") is None
-    assert not registry.owns(NOBODY, key_id(1))
+    assert not registry.is_present_key(NOBODY, key_id(1))
     with pytest.raises(UnknownUser):
         register(registry, NOBODY, key_id(1), "ed25519")
 
@@ -260,71 +260,83 @@ def test_every_registry_has_secrets_of_its_own():
 # --- calls with a name -----------------------------------------------------------------------
 
 
-def attempt(user, name="n", verb="generate", curve="ed25519"):
-    return Attempt(name, user.user_id, verb, curve)
+def named_call(user, name="n", verb="generate", curve="ed25519"):
+    return NamedCall(name, user.user_id, verb, curve)
 
 
 def test_what_came_into_force_under_a_name_is_written_with_it(file, monkeypatch):
     """Both or neither; under this name, not another."""
     with closing(Registry(file)) as registry:
         alice = registry.sign_up("alice")
-        named, other = attempt(alice), attempt(alice, "other")
-        assert registry.attempted(named) is None
-        registry.put_attempt(named, key_id(1))
-        registry.put_attempt(other, key_id(2))
-        assert (registry.attempted(named), registry.attempted(other)) == (False, False)
+        named, other = named_call(alice), named_call(alice, "other")
+        assert registry.is_named_call_in_force(named) is None
+        registry.put_named_call(named, key_id(1))
+        registry.put_named_call(other, key_id(2))
+        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
+            False,
+            False,
+        )
         with monkeypatch.context() as patch:
             patch.setattr(registries, "astuple", lambda key: ("too few",))
             with pytest.raises(sqlite3.ProgrammingError):
                 register(registry, alice.user_id, key_id(1), "ed25519")
-        assert registry.attempted(named) is False
+        assert registry.is_named_call_in_force(named) is False
         register(registry, alice.user_id, key_id(1), "ed25519")
-        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
-        registry.put_attempt(named, key_id(3))  # the recovery that a repetition is
-        assert registry.attempted(named) is True
+        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
+            True,
+            False,
+        )
+        registry.put_named_call(named, key_id(3))  # the recovery that a repetition is
+        assert registry.is_named_call_in_force(named) is True
     with closing(Registry(file)) as registry:
-        assert (registry.attempted(named), registry.attempted(other)) == (True, False)
+        assert (registry.is_named_call_in_force(named), registry.is_named_call_in_force(other)) == (
+            True,
+            False,
+        )
 
 
 def test_a_name_is_one_calls(registry):
     alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
-    registry.put_attempt(attempt(alice), key_id(1))
-    registry.put_attempt(attempt(alice), key_id(2))
-    assert registry.attempted(attempt(bob)) is None
-    registry.put_attempt(attempt(bob), key_id(4))  # a name is the user's own
-    for other in (attempt(alice, verb="recover"), attempt(alice, curve="secp256k1")):
-        assert registry.attempted(other) is None
-        with pytest.raises(NameUsed):
-            registry.check_attempt(other)
-        with pytest.raises(NameUsed):
-            registry.put_attempt(other, key_id(3))
+    registry.put_named_call(named_call(alice), key_id(1))
+    registry.put_named_call(named_call(alice), key_id(2))
+    assert registry.is_named_call_in_force(named_call(bob)) is None
+    registry.put_named_call(named_call(bob), key_id(4))  # a name is the user's own
+    for other in (named_call(alice, verb="recover"), named_call(alice, curve="secp256k1")):
+        assert registry.is_named_call_in_force(other) is None
+        with pytest.raises(NameReused):
+            registry.check_named_call(other)
+        with pytest.raises(NameReused):
+            registry.put_named_call(other, key_id(3))
     register(registry, alice.user_id, key_id(3), "ed25519")
-    assert registry.attempted(attempt(alice)) is False
+    assert registry.is_named_call_in_force(named_call(alice)) is False
 
 
 def test_names_are_forgotten_after_a_day_and_so_many_at_a_time_are_remembered():
     now = 1_800_000_000.0
     with closing(Registry(now=lambda: now)) as registry:
         alice, bob = registry.sign_up("alice"), registry.sign_up("bob")
-        for i in range(MAX_ATTEMPTS):
-            registry.put_attempt(attempt(alice, f"{i}"), key_id(i))
+        for i in range(MAX_NAMED_CALLS):
+            registry.put_named_call(named_call(alice, f"{i}"), key_id(i))
             now += 60
-        one_more = attempt(alice, "one more")
-        for refusing in (registry.check_attempt, lambda a: registry.put_attempt(a, key_id(99))):
-            with pytest.raises(TooManyAttempts) as refused:
+        one_more = named_call(alice, "one more")
+        for refusing in (
+            registry.check_named_call,
+            lambda a: registry.put_named_call(a, key_id(99)),
+        ):
+            with pytest.raises(TooManyNamedCalls) as refused:
                 refusing(one_more)
-            assert refused.value.wait_s == 86_400 - 60 * MAX_ATTEMPTS
-        registry.put_attempt(attempt(bob, "one more"), key_id(100))
-        registry.put_attempt(attempt(alice, "1"), key_id(101))  # a day more
+            assert refused.value.wait_s == 86_400 - 60 * MAX_NAMED_CALLS
+        registry.put_named_call(named_call(bob, "one more"), key_id(100))
+        registry.put_named_call(named_call(alice, "1"), key_id(101))  # a day more
         now += refused.value.wait_s - 1
-        with pytest.raises(TooManyAttempts):
-            registry.check_attempt(attempt(alice, "0 again"))
+        with pytest.raises(TooManyNamedCalls):
+            registry.check_named_call(named_call(alice, "0 again"))
         now += 1
-        assert registry.attempted(attempt(alice, "0")) is None
-        assert registry.attempted(attempt(alice, "1")) is False
-        registry.put_attempt(attempt(alice, "0", "recover"), key_id(102))
+        assert registry.is_named_call_in_force(named_call(alice, "0")) is None
+        assert registry.is_named_call_in_force(named_call(alice, "1")) is False
+        registry.put_named_call(named_call(alice, "0", "recover"), key_id(102))
         now += 86_400
-        registry.put_attempt(attempt(bob), key_id(103))
+        registry.put_named_call(named_call(bob), key_id(103))
         assert registry._database.rows("SELECT name FROM named_calls") == [("n",)]
 
 
@@ -332,10 +344,10 @@ def test_what_is_remembered_of_a_suspension_stays(registry):
     """Whoever has the session's tag could have the gateway ask the MPC nodes once more."""
     at = Occasion("u", b"K" * 32, b"S" * 32)
     registry.suspend(at, dict.fromkeys(MPC_NODES, b"notice"))
-    one, other = registry.notices()
+    one, other = registry.suspension_notices()
     registry.acknowledge(replace(one, opened=1), b"signature")
     registry.suspend(at, dict.fromkeys(MPC_NODES, b"another"))
-    assert registry.notices() == [replace(one, opened=1), other]
+    assert registry.suspension_notices() == [replace(one, opened=1), other]
 
 
 def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(file, monkeypatch):
@@ -343,8 +355,10 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
     monkeypatch.setattr(databases, "BUSY_S", 0.1)
     now = 1_800_000_000.0
     with closing(Registry(file, now=lambda: now)) as registry:
-        registry.tokens_may_live(600)
-        registry.put_attempt(attempt(registry.sign_up("alice"), "a name of its own"), key_id(1))
+        registry.set_token_lifetime(600)
+        registry.put_named_call(
+            named_call(registry.sign_up("alice"), "a name of its own"), key_id(1)
+        )
         registry.sweep()
         gone = [registry.signing_key().encode(), b"a name of its own"]
         with (
@@ -358,7 +372,7 @@ def test_a_sweep_leaves_nothing_that_has_had_its_time_or_was_deleted_by_anybody(
                 other.forget()
             with pytest.raises(StoreFailed):
                 registry.sweep()
-        now += registries.ATTEMPTS_S
+        now += registries.NAMED_CALLS_S
         registry.sweep()
         assert registry.signing_keys().earlier == ()
         files = [path.read_bytes() for path in file.parent.iterdir()]

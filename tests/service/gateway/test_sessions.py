@@ -41,7 +41,7 @@ GONE = "no such session, or it has expired"
 
 def signing_line(gateway, share):
     """Requests that wait for a turn with the operator."""
-    return gateway.gateway.sessions._signing._lines.get(((2,), share.record.epoch.hex()), ())
+    return gateway.gateway.sessions._signing._waiters.get(((2,), share.record.epoch.hex()), ())
 
 
 def nothing_open(gateway):
@@ -50,11 +50,14 @@ def nothing_open(gateway):
     return not any(
         [
             service._sessions,
-            service._signing._lines,
-            service._making._lines,
-            service._makings._lines,
-            service._unclosed,
-            *(link.node.sessions or link.node._sessions._busy for link in gateway.links.values()),
+            service._signing._waiters,
+            service._making._waiters,
+            service._key_creation_slots._waiters,
+            service._close_later,
+            *(
+                link.node.sessions or link.node._sessions._exclusive
+                for link in gateway.links.values()
+            ),
         ]
     )
 
@@ -206,7 +209,7 @@ async def test_who_comes_while_a_silent_callers_session_ends_waits_no_longer_tha
     first = asyncio.create_task(client.ask("sign", requests[1]))
     await until(lambda: signing_line(gateway, share))
     await until(lambda: not gateway.gateway.sessions._sessions)
-    assert gateway.gateway.sessions._signing._lines  # the turn is not free yet
+    assert gateway.gateway.sessions._signing._waiters  # the turn is not free yet
     async with asyncio.timeout(8):
         await client.ask("sign", requests[2])
     await first
@@ -265,7 +268,7 @@ async def test_what_an_mpc_node_says_of_a_session_that_is_off_is_not_heard(
         clock.now += 60
         await sessions._expire()
     else:
-        await sessions.stop(sessions.of_key(share.record.epoch.hex()))
+        await sessions.cancel(sessions.of_key(share.record.epoch.hex()))
     go.set()
     assert await refusal(signing) == (410, GONE)
     assert client.requests[-1] == "sign", "it has heard nothing"
@@ -377,10 +380,10 @@ async def test_what_was_not_told_is_forgotten_when_it_no_longer_matters(clock, g
     party, messages = await begun(client, share)
     gateway.links[2].down = True
     assert (await refusal(client.exchange(party.session_id, messages)))[0] == 503
-    assert gateway.gateway.sessions._unclosed
+    assert gateway.gateway.sessions._close_later
     clock.now += 1000
     await client.sign(share, signer=3)
-    assert not gateway.gateway.sessions._unclosed
+    assert not gateway.gateway.sessions._close_later
 
 
 # ---------------------------------------------------------------------- requests that are cancelled

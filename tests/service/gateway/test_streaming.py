@@ -15,7 +15,7 @@ from mpcsim.protocols.engine import Done
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.service.errors import unreachable
 from mpcsim.service.gateway.links.mpc_nodes import InProcess, OverHttp
-from mpcsim.service.gateway.sessions.sieve import AnswerSieve, ExchangeSieve
+from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
 from mpcsim.service.mpc_node.app import create_app
 from mpcsim.service.operations import GatewayOptions
 from mpcsim.service.rpc import wire
@@ -45,33 +45,37 @@ def letter(size, sender=CLIENT, receiver=OPERATOR):
     return Envelope(1, 1, False, sender, receiver, SID, bytes(size)).encode()
 
 
-# ------------------------------------------------------------------ sieves
+# ------------------------------------------------------------------ body validators
 
 LARGEST = wire.Answer(1, bytes(wire.MAX_RECORD_BYTES), (letter(1),) * 32, None, bytes(1 << 10))
 BODIES = [
-    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
-    (ExchangeSieve(lambda envelope: None), wire.Exchange(SID, (letter(0), letter(7)) * 32), None),
-    (AnswerSieve(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
-    (AnswerSieve(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
-    (AnswerSieve(lambda envelope: None, 32), LARGEST, 1),
+    (ExchangeValidator(lambda envelope: None), wire.Exchange(SID, (letter(1000), letter(0))), None),
+    (
+        ExchangeValidator(lambda envelope: None),
+        wire.Exchange(SID, (letter(0), letter(7)) * 32),
+        None,
+    ),
+    (AnswerValidator(lambda envelope: None, 32), wire.Answer(1, None, ()), ()),
+    (AnswerValidator(lambda envelope: None, 32), wire.Answer(0, b"r", (letter(1),), SID, b""), 1),
+    (AnswerValidator(lambda envelope: None, 32), LARGEST, 1),
 ]
 
 
 @pytest.mark.parametrize("step", [1, 7, 10_000])
 @pytest.mark.parametrize("case", range(len(BODIES)))
 def test_what_goes_on_is_the_body_and_its_last_byte_goes_last(case, step):
-    sieve, body, mail = BODIES[case]
-    sieve = type(sieve)(lambda envelope: None, *([32] if mail is not None else []))
+    validator, body, mail = BODIES[case]
+    validator = type(validator)(lambda envelope: None, *([32] if mail is not None else []))
     data = body.to_bytes()
     passed = b""
     for start in range(0, len(data), step):
-        assert not sieve.done
-        passed += sieve.feed(data[start : start + step])
+        assert not validator.done
+        passed += validator.feed(data[start : start + step])
     expected = data if mail is None else wire.Mail(body.messages).to_bytes()
-    assert sieve.done
+    assert validator.done
     if body.messages:
         assert passed == expected[:-1]
-    assert passed + sieve.finish() == expected
+    assert passed + validator.finish() == expected
 
 
 def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
@@ -80,10 +84,10 @@ def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
             raise ValueError
 
     data = wire.Exchange(SID, (letter(50), letter(50, sender=OPERATOR))).to_bytes()
-    sieve, passed = ExchangeSieve(check), b""
+    validator, passed = ExchangeValidator(check), b""
     with pytest.raises(ValueError):
         for byte in data:
-            passed += sieve.feed(bytes([byte]))
+            passed += validator.feed(bytes([byte]))
     assert passed == data[: 32 + 2 + 4 + len(letter(50))]
 
 
@@ -98,7 +102,7 @@ def test_nothing_of_an_envelope_goes_on_before_its_header_is_checked():
 )
 def test_what_is_no_exchange_is_refused(data):
     with pytest.raises(InvalidEncoding):
-        ExchangeSieve(lambda envelope: None).feed(data)
+        ExchangeValidator(lambda envelope: None).feed(data)
 
 
 @pytest.mark.parametrize(
@@ -111,14 +115,14 @@ def test_what_is_no_exchange_is_refused(data):
 )
 def test_what_is_no_answer_is_refused(data):
     with pytest.raises(InvalidEncoding):
-        AnswerSieve(lambda envelope: None, 32).feed(data)
+        AnswerValidator(lambda envelope: None, 32).feed(data)
 
 
 def test_what_is_cut_off_is_no_body():
-    sieve = ExchangeSieve(lambda envelope: None)
-    sieve.feed(wire.Exchange(SID, (letter(3),)).to_bytes()[:-1])
+    validator = ExchangeValidator(lambda envelope: None)
+    validator.feed(wire.Exchange(SID, (letter(3),)).to_bytes()[:-1])
     with pytest.raises(InvalidEncoding):
-        sieve.finish()
+        validator.finish()
 
 
 # ------------------------------------------------------------------ a signature, message by message
@@ -284,9 +288,9 @@ async def test_a_session_that_ends_meanwhile_is_heard_no_more_of(how, gateway, c
     sessions = gateway.gateway.sessions
     (session,) = sessions._sessions.values()
     if how == "off":
-        await sessions.stop([session])
+        await sessions.cancel([session])
     else:
-        await sessions.stop(sessions.of_key(session.key_id))
+        await sessions.cancel(sessions.of_key(session.key_id))
     signing.port.go_on.set()
     await asking
 
@@ -298,7 +302,7 @@ async def test_a_session_that_ends_with_its_answer_breaks_off(gateway, client, s
 
     async def ending(*arguments):
         await stream(*arguments)
-        await sessions.stop(list(sessions._sessions.values()))
+        await sessions.cancel(list(sessions._sessions.values()))
 
     link.stream = ending
     await broken(gateway, client, signing.body.to_bytes())
@@ -324,7 +328,7 @@ async def test_nothing_more_goes_on_once_the_session_has_ended(gateway, client, 
     asking = asyncio.create_task(post(client, data, in_two(data, 1000, event), len(data)))
     await asyncio.wait_for(signing.port.first.wait(), 10)
     before = len(signing.port.got)
-    await sessions.stop(list(sessions._sessions.values()))
+    await sessions.cancel(list(sessions._sessions.values()))
     event.set()
     response = await asking
     assert (response.status_code, response.json()["error"]) == NO_SESSION
@@ -424,7 +428,7 @@ def test_no_such_forwarding():
 def test_what_the_gateway_was_told_comes_before_what_the_network_has(given, of_network):
     network = Network.star().with_connection(forwarding=of_network)
     with closing(open_with(network=network, forwarding=given)) as gateway:
-        assert gateway.gateway.streams("exchange") is ((given or of_network) == "stream")
-        assert not gateway.gateway.streams("sign")
+        assert gateway.gateway.can_stream("exchange") is ((given or of_network) == "stream")
+        assert not gateway.gateway.can_stream("sign")
         gateway.network.change()
-        assert gateway.gateway.streams("exchange") is (given == "stream")
+        assert gateway.gateway.can_stream("exchange") is (given == "stream")

@@ -13,11 +13,11 @@ from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.service.gateway.activation import suspensions
 from mpcsim.service.gateway.api.metrics import probes
-from mpcsim.service.gateway.limits import Rate
 from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import notices, wire
 from mpcsim.service.rpc.notices import digest
 from mpcsim.service.rpc.statements import SignedRecord, Suspended, signed_by
+from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -40,7 +40,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
     monkeypatch.setattr(suspensions, "PROMPT_S", 0.05)
-    monkeypatch.setattr(suspensions, "MOST_OFTEN", Rate(OFTEN))
+    monkeypatch.setattr(suspensions, "MOST_OFTEN", TokenBucket(OFTEN, 60.0))
 
 
 def at_the_nodes(gateway):
@@ -150,11 +150,11 @@ async def test_what_cannot_be_remembered_is_owed(again, monkeypatch, gateway, cl
         assert response.status_code == 500
         await refused(client, share)
         assert await state(gateway) == ["not stored yet: 1 suspensions of keys"]
-        assert gateway.gateway.registry.notices() == []
+        assert gateway.gateway.registry.suspension_notices() == []
     if again:
         await client.ask("suspend", body)
     await delivered(gateway)
-    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     assert await state(gateway) == [None]
     await refused(client, share)
 
@@ -164,7 +164,7 @@ async def test_suspensions_of_replaced_shares_do_not_pile_up(gateway, client):
     for _ in range(3):
         await client.ask("suspend", await client.suspension(share))
         await delivered(gateway)
-        kept = {notice.at.key_id for notice in gateway.gateway.registry.notices()}
+        kept = {notice.at.key_id for notice in gateway.gateway.registry.suspension_notices()}
         assert kept == {share.record.epoch}
         await refused(client, share)
         share = await client.recover("ed25519")
@@ -178,23 +178,23 @@ async def state(gateway):
 async def test_a_recovery_ends_what_could_not_be_delivered(caplog, gateway, client):
     share = await give_key(gateway, client, "ed25519")
     body = await client.suspension(share)
-    tell = suspensions.Suspensions._tell
+    tell = suspensions.Suspensions._deliver_notice
     gate = asyncio.Event()
 
     async def waiting(self, notice):
         await gate.wait()
         await tell(self, notice)
 
-    suspensions.Suspensions._tell = waiting
+    suspensions.Suspensions._deliver_notice = waiting
     try:
         await client.ask("suspend", body)
         await heals(client, share)
         gate.set()
         await delivered(gateway)
     finally:
-        suspensions.Suspensions._tell = tell
+        suspensions.Suspensions._deliver_notice = tell
     assert at_the_nodes(gateway) == {OPERATOR: None, INSTITUTION: None}
-    assert gateway.gateway.registry.notices() == []
+    assert gateway.gateway.registry.suspension_notices() == []
     assert caplog.messages[-1].endswith("is suspended no more: it has been recovered")
     response = await client.post("suspend", body)
     record = SignedRecord.from_bytes(response.content).record
@@ -209,8 +209,8 @@ async def test_a_gateway_that_is_starting_does_not_say_that_there_is_no_such_key
     body = await client.suspension(await give_key(gateway, client, "ed25519"))
     gateway.gateway.registry.keys = lambda user_id: known
     for over, status in ((False, 503), (True, 404)):
-        gateway.gateway.meeting.over = over
-        gateway.gateway.meeting._next = float("inf")
+        gateway.gateway.introduction.start_is_over = over
+        gateway.gateway.introduction._next_attempt_at = float("inf")
         assert (await client.post("suspend", body)).status_code == status
 
 
@@ -247,10 +247,12 @@ async def test_who_had_no_session_suspends_nothing(change, status, gateway, clie
         "user": await mallory.suspension(await give_key(gateway, mallory, "ed25519")),
     }
     assert (await client.post("suspend", change(body, tags))).status_code == status
-    assert gateway.gateway.registry.notices() == []
+    assert gateway.gateway.registry.suspension_notices() == []
     for body in tags.values():  # they end the sessions that are open
-        await gateway.gateway.sessions.abandon(body.occasion.user_id, body.occasion.session_id)
-    await gateway.gateway.sessions.abandon(await client.user_id(), body.occasion.session_id)
+        await gateway.gateway.sessions.cancel_if_owned(
+            body.occasion.user_id, body.occasion.session_id
+        )
+    await gateway.gateway.sessions.cancel_if_owned(await client.user_id(), body.occasion.session_id)
 
 
 def sealed(body, share, **changed):
@@ -284,7 +286,7 @@ async def test_what_opens_at_neither_node_is_lifted(forge, caplog, gateway, clie
     await client.ask("suspend", forged)
     await delivered(gateway)
     assert all(why is None for rows in shares_of(gateway).values() for *_, why in rows)
-    assert gateway.gateway.registry.notices() == []
+    assert gateway.gateway.registry.suspension_notices() == []
     await client.check_works(share)
     assert caplog.messages[-1].endswith("no more: no holder of a share asked for it")
 
@@ -351,7 +353,7 @@ async def occasions(gateway, client, share, n):
     user_id, found = await client.user_id(), []
     for _ in range(n):
         at = wire.Occasion(user_id, share.record.epoch, os.urandom(32))
-        tag = gateway.gateway.suspensions.tag(at)
+        tag = gateway.gateway.suspensions.session_tag(at)
         found.append(wire.Suspend(at, tag, dict.fromkeys(MPC_NODES, b"?"), share.record.curve_name))
     return found
 
@@ -386,7 +388,7 @@ async def test_what_is_being_written_is_not_forgotten_for_what_is_lifted_meanwhi
         asking = asyncio.create_task(client.ask("suspend", body))
         await asyncio.to_thread(begun.wait)
         set_down(gateway, False)
-        written = gateway.gateway.registry.notices
+        written = gateway.gateway.registry.suspension_notices
         await until(lambda: all(notice.opened == 0 for notice in written()))
         await refused(client, share)
         assert written(), "the other one is to be lifted, and waits for its turn to write"
@@ -408,7 +410,7 @@ async def test_what_nobody_waits_for_any_more_is_not_forgotten(gateway, client):
         go_on.set()
         with pytest.raises(asyncio.CancelledError):
             await asking
-    assert len(gateway.gateway.registry.notices()) == len(MPC_NODES)
+    assert len(gateway.gateway.registry.suspension_notices()) == len(MPC_NODES)
     await refused(client, share)
     await delivered(gateway)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
@@ -426,11 +428,11 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     assert found == [204] * suspensions.MAX_OF_KEY + [503] * 5
     assert response.json() == {"error": "too many suspensions of this key"}
     assert response.headers["Retry-After"].isdigit()
-    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
     assert (await client.post("suspend", genuine)).status_code == 503
     set_down(gateway, False)
     await delivered(gateway)
-    assert gateway.gateway.registry.notices() == []
+    assert gateway.gateway.registry.suspension_notices() == []
     await refused(client, share)  # for the genuine one's sake
     await client.ask("suspend", genuine)  # which is asked for again
     await delivered(gateway)
@@ -466,7 +468,7 @@ async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway
     set_down(gateway, True)
     for body in more:
         await client.ask("suspend", body)
-    assert len(gateway.gateway.registry.notices()) == 2 * suspensions.MAX_OF_KEY
+    assert len(gateway.gateway.registry.suspension_notices()) == 2 * suspensions.MAX_OF_KEY
     set_down(gateway, False)
     await delivered(gateway)
     await refused(client, share)

@@ -232,9 +232,9 @@ async def test_an_expired_token_calls_off_only_what_its_holder_has_opened(gatewa
     making, made = await client.begin_generate("ed25519")
     user_id, body = await client.user_id(), wire.Activate(making, made.record.epoch).to_bytes()
     for stolen in (None, "00" * 64, SESSIONS[making].proof("exchange", body)):
-        await gateway.gateway.abandon(user_id, "activate", body, stolen)
+        await gateway.gateway.cancel_session(user_id, "activate", body, stolen)
     assert len(gateway.gateway.sessions.open) == 1
-    await gateway.gateway.abandon(
+    await gateway.gateway.cancel_session(
         user_id, "activate", body, SESSIONS[making].proof("activate", body)
     )
     assert len(gateway.gateway.sessions.open) == 0

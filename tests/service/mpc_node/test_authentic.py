@@ -228,7 +228,7 @@ async def test_without_a_proof_a_vault_does_not_open(gateway, client, refused, p
 def test_what_a_client_has_said_is_not_said_again(monkeypatch):
     """Whoever carries it could have it said twice. It does not fit what the MPC node answers the
     second time, as if the client had cheated."""
-    monkeypatch.setattr(boot, "MAX_SIGNED", 4)
+    monkeypatch.setattr(boot, "MAX_BEGUN_SESSIONS", 4)
 
     async def work(gateway, client):
         share = await give_key(gateway, client, "secp256k1")

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from mpcsim.attacks.service.weak import _AnyGrants
+from mpcsim.attacks.service.weakened_builds import _AnyGrants
 from mpcsim.errors import UsageError
 from mpcsim.ids import INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols import dkg
@@ -111,12 +111,12 @@ def test_signing_does_not_wait_for_a_vote_that_waits_for_signing(monkeypatch):
             signing.wait(10)  # from now on it holds what it begins under, and wants the store
             return original(cursor)
 
-        def usable(*arguments, original=link.node._shares.usable):
+        def usable(*arguments, original=link.node._shares.usable_share):
             signing.set()
             return original(*arguments)
 
         monkeypatch.setattr(events, "head", head)
-        link.node._shares.usable = usable
+        link.node._shares.usable_share = usable
         vote, request = wire.Activate(session_id, made.record.epoch), client.begin_sign(share)[1]
         threads = [
             threading.Thread(target=ask_node, args=(link, verb, user_id, body), daemon=True)
@@ -178,12 +178,12 @@ def test_a_node_is_swept_by_time(tmp_path):
                     pass
                 for _ in range(2):  # the first may have begun before
                     assert swept.acquire(timeout=60)
-                return len(node.store.holdings("", 9))
+                return len(node.store.share_inventory("", 9))
 
             with sweeping("operator", node.sweep, 0.001):
                 assert holds_at(59) == 1
                 assert holds_at(61) == 0
-            assert len(gateway.links[INSTITUTION].node.store.holdings("", 9)) == 1
+            assert len(gateway.links[INSTITUTION].node.store.share_inventory("", 9)) == 1
         with closing(open_gateway(tmp_path)) as gateway:
             assert not any(shares_of(gateway).values())
 
@@ -237,18 +237,18 @@ def test_sessions_are_bounded(monkeypatch):
 async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
     """It was called off while a thread computed: its epoch must not be one that is begun."""
     node = gateway.links[OPERATOR].node
-    original = node._runner._enter
+    original = node._runner._record_epoch
 
     def enter(session):
         if dkg.epoch(session.party) is not None:
             node._sessions.forget(session)
         original(session)
 
-    node._runner._enter = enter
+    node._runner._record_epoch = enter
     with pytest.raises(Failed) as failed:
         await client.begin_generate("ed25519")
     assert failed.value.status == 410
-    node._runner._enter = original
+    node._runner._record_epoch = original
     await client.check_consistent("ed25519")
 
 
@@ -256,19 +256,19 @@ async def test_nothing_is_revealed_in_a_session_that_is_off(gateway, client):
 async def test_a_share_of_a_session_that_is_off_is_not_kept(gateway, client):
     """It was called off while a thread computed the share."""
     node = gateway.links[OPERATOR].node
-    original = node._runner._note
+    original = node._runner._store_output
 
     def note(session, output):
         if isinstance(output, Done):
             node._sessions.forget(session)
         original(session, output)
 
-    node._runner._note = note
+    node._runner._store_output = note
     with pytest.raises(Failed) as failed:
         await client.begin_generate("ed25519")
     assert failed.value.status == 410
-    node._runner._note = original
-    assert node.store.holdings("", 10) == []
+    node._runner._store_output = original
+    assert node.store.share_inventory("", 10) == []
     await client.check_consistent("ed25519")
 
 
@@ -278,7 +278,7 @@ async def test_a_session_whose_epoch_is_aborted_is_off_though_it_has_made_nothin
     node, other = (gateway.links[party].node for party in MPC_NODES)
     node._runner._prepare = lambda session, share: None
     await client.begin_generate("ed25519")
-    user_id, (made,) = await client.user_id(), other.store.holdings("", 9)
+    user_id, (made,) = await client.user_id(), other.store.share_inventory("", 9)
     (session,) = node._sessions
     assert (session.epoch, session.made) == (made.key_id, None)
     abort = Abort(user_id, "ed25519", bytes.fromhex(made.key_id))
@@ -351,7 +351,7 @@ def test_a_folder_that_cannot_be_used_is_said_to_be_so(tmp_path, name):
 @with_gateway()
 async def test_a_key_that_the_other_node_has_suspended_is_not_used_here(gateway, client):
     share = await give_key(gateway, client, "ed25519")
-    gateway.links[OPERATOR].node.store.heard_suspended([share.record.epoch.hex()])
+    gateway.links[OPERATOR].node.store.mark_suspended_at_peer([share.record.epoch.hex()])
     with pytest.raises(Failed) as failed:
         await client.sign(share)
     assert "suspended at the institution; recover it" in failed.value.error

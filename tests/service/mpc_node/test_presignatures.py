@@ -11,16 +11,16 @@ import pytest
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.service.errors import Refused
 from mpcsim.service.mpc_node import presignatures
-from mpcsim.service.mpc_node.presignatures import Allowances, Parts
+from mpcsim.service.mpc_node.presignatures import PresignatureShares, UsageTokens
 
 
 class Keeping:
     """Parts or allowances: ``number`` names one of a key's."""
 
     def __init__(self, parts: bool) -> None:
-        self.kept: Any = Parts() if parts else Allowances()
+        self.kept: Any = PresignatureShares() if parts else UsageTokens()
         self.parts = parts
-        self.allowances: dict[tuple[str, int], bytes] = {}
+        self.usage_tokens: dict[tuple[str, int], bytes] = {}
 
     def put(self, key_id: str, *numbers: int) -> None:
         for number in numbers:
@@ -28,13 +28,13 @@ class Keeping:
                 part = SimpleNamespace(id=bytes([number]))
                 self.kept.keep(key_id, [part])
             else:
-                self.allowances[key_id, number] = self.kept.made(key_id, 1, SeededRng(number))
+                self.usage_tokens[key_id, number] = self.kept.issue(key_id, 1, SeededRng(number))
 
     def take(self, key_id: str, number: int) -> None:
         if self.parts:
             self.kept.take(key_id, bytes([number]))
         else:
-            self.kept.use(key_id, self.allowances[key_id, number], 0)
+            self.kept.use(key_id, self.usage_tokens[key_id, number], 0)
 
     def there(self, key_id: str, *numbers: int) -> list[int]:
         """Those that are there; afterwards they are not."""
@@ -53,19 +53,19 @@ def keeping(request: pytest.FixtureRequest) -> Keeping:
 
 def test_each_is_used_once_and_of_its_own_key(keeping: Keeping) -> None:
     keeping.put("a", 1, 2)
-    keeping.allowances["b", 1] = keeping.allowances.get(("a", 1), b"")
+    keeping.usage_tokens["b", 1] = keeping.usage_tokens.get(("a", 1), b"")
     assert keeping.there("b", 1) == []
     assert keeping.there("a", 1, 1, 2, 2) == [1, 2]
 
 
 def test_an_allowance_is_for_each_number_below_its_count() -> None:
-    allowances = Allowances()
-    allowance = allowances.made("a", 2, SeededRng(1))
+    usage_tokens = UsageTokens()
+    allowance = usage_tokens.issue("a", 2, SeededRng(1))
     for index in (0, 1):
-        allowances.use("a", allowance, index)
+        usage_tokens.use("a", allowance, index)
     for other in ((allowance, 2), (bytes(len(allowance)), 0)):
         with pytest.raises(Refused):
-            allowances.use("a", *other)
+            usage_tokens.use("a", *other)
 
 
 def test_of_one_key_the_oldest_go(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:

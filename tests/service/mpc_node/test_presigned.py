@@ -69,7 +69,7 @@ async def test_presignatures_that_are_not_made(keyed: Keyed, how: str) -> None:
     count = wire.MAX_BATCH + (how == "too many")
     vault = client._vault(share, store, OPERATOR, presignatures=count)
     node = gateway.links[OPERATOR].node
-    node._vault.rewrapped = lambda *_, **__: b"a half"
+    node._vault.rewrap = lambda *_, **__: b"a half"
     asking = {
         "no vault": None,
         "a whole": replace(vault, halves={OPERATOR: vault.halves[OPERATOR]}, whole=1),
@@ -151,10 +151,10 @@ async def test_neither_side_keeps_any_of_a_key_that_is_done_with(
     nodes = [gateway.links[party].node for party in MPC_NODES]
 
     def kept() -> int:
-        """On how many shelves there is any: using one up would be all that shows it."""
+        """On how many pools there is any: using one up would be all that shows it."""
         lists = [node._presignatures for node in nodes]
-        shelves = [shelf._shelf for each in lists for shelf in (each.parts, each.allowances)]
-        return sum(share.record.epoch.hex() in shelf._of for shelf in shelves)
+        pools = [pool._pool for each in lists for pool in (each.shares, each.usage_tokens)]
+        return sum(share.record.epoch.hex() in pool._of for pool in pools)
 
     await client.presign(share, store, 2, signer)
     assert kept() == 2
@@ -180,7 +180,7 @@ async def test_nor_are_they_allowed_or_used_with_what_one_mpc_node_opens(
         asked(link, "open", user_id, replace(body, whole=1))
     with pytest.raises(Refused, match="takes this for no request"):
         asked(link, "open", user_id, replace(body, proof=replace(body.proof, mac=bytes(32))))
-    assert link.node._presignatures.allowances._shelf._size == 0
+    assert link.node._presignatures.usage_tokens._pool._size == 0
 
 
 @with_key
@@ -221,15 +221,15 @@ async def test_a_path_to_no_key_uses_nothing_up(keyed: Keyed) -> None:
     body = client.begin_presigned(share, store, part, allowance, path=(1 << 31,))
     response = await client.post("presigned", body)
     assert response.status_code == 422
-    assert gateway.links[OPERATOR].node._presignatures.parts._shelf._size == 1
+    assert gateway.links[OPERATOR].node._presignatures.shares._pool._size == 1
 
 
 @with_key
 async def test_a_part_that_was_used_elsewhere_in_the_process(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     (part,), allowance = await client.presign(share, store)
-    shelf = gateway.links[OPERATOR].node._presignatures.parts._shelf
-    ((_, kept),) = shelf._of[share.record.epoch.hex()].items()
+    pool = gateway.links[OPERATOR].node._presignatures.shares._pool
+    ((_, kept),) = pool._of[share.record.epoch.hex()].items()
     assert kept.holder == OPERATOR != CLIENT
     kept.use.spend()
     said = "this presignature has been used: a second signature with it gives the key away"
@@ -242,7 +242,7 @@ async def test_a_session_draws_from_its_nodes_generator(keyed: Keyed) -> None:
     gateway, client, share, store = keyed
     node, vault = gateway.links[OPERATOR].node, client._vault(share, store, OPERATOR)
     body = presigning(client, share, vault, 1)
-    held, said = node._shares.share(node.store.find(share.record.epoch.hex())), []
+    held, said = node._shares.decoded(node.store.find(share.record.epoch.hex())), []
     for _ in range(2):
         rng = SeededRng("the same")
         node._signing._context = replace(node._context, rng=rng)
@@ -257,7 +257,7 @@ async def test_a_session_whose_client_is_told_of_a_failure_is_over(keyed: Keyed)
     async def failing(*_: Any) -> Any:
         raise unreachable(INSTITUTION)
 
-    gateway.gateway.activation.signed = failing
+    gateway.gateway.activation.signed_record = failing
     with pytest.raises(Failed, match="cannot be reached"):
         await client.presign(share, store)
     assert not gateway.gateway.sessions._sessions

@@ -17,12 +17,12 @@ from mpcsim.service.mpc_node.events import EMPTY
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.store import (
     ENTERED,
-    Forgotten,
-    Heard,
-    InForce,
-    Open,
+    ActiveShare,
+    HistoryLost,
+    NodeStatement,
     ShareStore,
     StoredShare,
+    UnmergedReason,
 )
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
@@ -58,7 +58,7 @@ def run(party, work):
             client = Client.of(gateway)
             share = await give_key(gateway, client, "ed25519")
             node = gateway.links[party].node
-            node.store.put_back("yesterday", both=False)
+            node.store.mark_restored("yesterday", both=False)
             node.restart()
             await gateway.links[party].hello(fresh=True)
             await client.meet()
@@ -156,11 +156,11 @@ async def test_what_a_node_says_of_a_key(gateway, client):
     epoch, store = share.record.epoch, gateway.links[OPERATOR].node.store
     said = brought(gateway, user_id, by=OPERATOR).statement
     assert (said.active.epoch, said.suspended, said.aborted, said.restored) == (epoch, (), (), 0)
-    store.heard_suspended({epoch.hex()})
+    store.mark_suspended_at_peer({epoch.hex()})
     others = [bytes([number]) * 32 for number in range(MAX_EPOCHS + 1)]
     for other in others:
         store.abort(user_id, "ed25519", other.hex(), voted_for=True)
-    store.put_back("yesterday", both=True)
+    store.mark_restored("yesterday", both=True)
     said = brought(gateway, user_id, by=OPERATOR).statement
     assert (said.suspended, said.restored) == ((epoch,), 2)
     assert said.aborted == (*reversed(others[1:]),)
@@ -253,16 +253,21 @@ def store():
 
 
 AT = "u", "ed25519"
-SAID = Heard("u", "ed25519", InForce(b"public", 0), "a", None, frozenset(), restored=False)
+SAID = NodeStatement(
+    "u", "ed25519", ActiveShare(b"public", 0), "a", None, frozenset(), restored=False
+)
 HEARD = {
     "the same as here": ({}, None),
     "the other has only voted for it": ({"in_force": None, "active": None, "voted": "a"}, None),
-    "both have replaced it": ({"in_force": InForce(b"public", 1), "active": "b"}, Open.REPLACED),
-    "it has replaced it by itself": ({"in_force": None, "active": "b"}, Open.UNKNOWN),
-    "it has nothing": ({"in_force": None, "active": None}, Open.UNKNOWN),
-    "it was put back, too": ({"restored": True}, Open.BOTH_RESTORED),
-    "it has voted for another": ({"voted": "b"}, Open.DOUBTFUL),
-    "it is of an older key": ({"in_force": InForce(b"another", 7)}, None),
+    "both have replaced it": (
+        {"in_force": ActiveShare(b"public", 1), "active": "b"},
+        UnmergedReason.REPLACED,
+    ),
+    "it has replaced it by itself": ({"in_force": None, "active": "b"}, UnmergedReason.UNKNOWN),
+    "it has nothing": ({"in_force": None, "active": None}, UnmergedReason.UNKNOWN),
+    "it was put back, too": ({"restored": True}, UnmergedReason.BOTH_RESTORED),
+    "it has voted for another": ({"voted": "b"}, UnmergedReason.DOUBTFUL),
+    "it is of an older key": ({"in_force": ActiveShare(b"another", 7)}, None),
 }
 
 
@@ -271,23 +276,26 @@ HEARD = {
 def test_what_is_still_open_after_the_other_was_heard(store, what, both):
     """Replaced shares are served in no case; all else, where whoever runs it has said so."""
     changes, left = HEARD[what]
-    store.put_back("yesterday", both=both)
-    assert store.goes_on == both
+    store.mark_restored("yesterday", both=both)
+    assert store.both_restored == both
     assert [share.key_id for share in store.of_key("u", "ed25519")] == ["a"]  # voted for
-    if both and left is not Open.REPLACED:
+    if both and left is not UnmergedReason.REPLACED:
         left = None
     for _ in range(2):
         assert store.merge(replace(SAID, **changes), lambda share: None) is left
         assert store.find("a").unmerged == (left is not None)
-    store.put_back("the day before", both=not both)
+    store.mark_restored("the day before", both=not both)
     assert store.find("a").unmerged, "once more"
-    assert store.goes_on == (not both), "the last one counts"
+    assert store.both_restored == (not both), "the last one counts"
 
 
 def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
-    store.put_back("yesterday", both=False)
+    store.mark_restored("yesterday", both=False)
     store.prepare(stored("since", "a", 1))
-    assert store.merge(replace(SAID, restored=True), lambda share: None) is Open.BOTH_RESTORED
+    assert (
+        store.merge(replace(SAID, restored=True), lambda share: None)
+        is UnmergedReason.BOTH_RESTORED
+    )
     assert store.merge(SAID, lambda share: None) is None
     assert not store.find("a").unmerged
 
@@ -295,15 +303,15 @@ def test_what_was_made_since_leaves_the_rest_to_be_merged(store):
 def test_doubt_is_about_sessions_of_which_the_backup_does_not_know_the_end(store):
     store.enter("over", *AT)
     store.drop_orphans()
-    store.put_back("yesterday", both=False)
+    store.mark_restored("yesterday", both=False)
     store.enter("since", *AT)
     for known in ("over", "since"):
         assert store.merge(replace(SAID, voted=known), lambda share: None) is None
         assert store.abort("u", "ed25519", known, voted_for=True) is None
     store.enter("later", *AT)
     store.drop_orphans(["later"])
-    store.put_back("later", both=False)  # it may have been voted for since
-    with pytest.raises(Forgotten):
+    store.mark_restored("later", both=False)  # it may have been voted for since
+    with pytest.raises(HistoryLost):
         store.abort("u", "ed25519", "later", voted_for=True)
 
 
@@ -317,13 +325,15 @@ def test_of_each_user_and_curve_the_newest_sessions_without_a_vote_are_remembere
         store.drop_orphans()
     store.enter("last", *AT)  # and is open
     assert store.database.row("SELECT count(*) FROM entered WHERE over = 1") == (ENTERED + 2,)
-    store.put_back("yesterday", both=False)
+    store.mark_restored("yesterday", both=False)
     for key_id, at in [("4", AT), *(("first of " + "/".join(at), at) for at in others)]:
         assert store.abort(*at, key_id, voted_for=True) is None
     for key_id in ("3", "last"):
-        with pytest.raises(Forgotten):
+        with pytest.raises(HistoryLost):
             store.abort(*AT, key_id, voted_for=True)
-        assert store.merge(replace(SAID, voted=key_id), lambda share: None) is Open.DOUBTFUL
+        assert (
+            store.merge(replace(SAID, voted=key_id), lambda share: None) is UnmergedReason.DOUBTFUL
+        )
 
 
 def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
@@ -354,20 +364,20 @@ def test_a_first_key_whose_deal_was_withheld_since_blocks_nobody(monkeypatch):
 )
 def test_an_abort_that_may_contradict_a_forgotten_vote(store, both, replaces, signs):
     """Only if what the epoch would replace is in force here, or somebody has decided."""
-    store.put_back("yesterday", both=both)
+    store.mark_restored("yesterday", both=both)
     ended = {"voted_for": True, "replaces": replaces}
     if signs:
         assert store.abort("u", "ed25519", "x", **ended) is None
         assert store.aborted("u", "ed25519", 9) == ["x"]
     else:
-        with pytest.raises(Forgotten, match="may have voted for this epoch"):
+        with pytest.raises(HistoryLost, match="may have voted for this epoch"):
             store.abort("u", "ed25519", "x", **ended)
         assert store.aborted("u", "ed25519", 9) == []
 
 
 def test_what_is_here_or_aborted_here_is_aborted_however_much_was_forgotten(store):
     store.abort(*AT, "before", voted_for=True)
-    store.put_back("yesterday", both=False)
+    store.mark_restored("yesterday", both=False)
     store.prepare(stored("here", "another"))
     for key_id in ("here", "before"):
         assert store.abort(*AT, key_id, voted_for=True, replaces="another") is None

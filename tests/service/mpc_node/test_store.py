@@ -12,7 +12,13 @@ from dataclasses import astuple, replace
 import pytest
 
 from mpcsim.service.mpc_node.events import EMPTY, Kind
-from mpcsim.service.mpc_node.store import SIGNED, Heard, OutOfStep, ShareStore, StoredShare
+from mpcsim.service.mpc_node.store import (
+    SIGNED,
+    NodeStatement,
+    ShareStore,
+    StaleUpdate,
+    StoredShare,
+)
 from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 from mpcsim.service.storage import database as databases
 from mpcsim.service.storage.database import StoreFailed
@@ -34,7 +40,7 @@ def put_in_force(store, key_id, predecessor=None, **members):
 
 
 def states(store):
-    return {h.key_id: h.state for h in store.holdings("", 100)}
+    return {h.key_id: h.state for h in store.share_inventory("", 100)}
 
 
 @pytest.fixture
@@ -57,7 +63,7 @@ def test_a_share_comes_into_force_over_the_one_that_it_replaces_and_no_other(sto
     assert store.active("u", "ed25519").record == b"both votes"
     for predecessor in (None, "a"):
         store.prepare(stored("c", predecessor))
-        with pytest.raises(OutOfStep, match="that it replaces is not the active one"):
+        with pytest.raises(StaleUpdate, match="that it replaces is not the active one"):
             vote(store, "c")
         store.drop_prepared("c")
     assert store.active("u", "ed25519").key_id == "b"
@@ -66,7 +72,7 @@ def test_a_share_comes_into_force_over_the_one_that_it_replaces_and_no_other(sto
 def test_without_a_vote_nothing_comes_into_force(store):
     store.prepare(stored("a"))
     for key_id in ("a", "unknown"):
-        with pytest.raises(OutOfStep, match="not been voted for"):
+        with pytest.raises(StaleUpdate, match="not been voted for"):
             store.activate(key_id, b"both votes", EMPTY)
     assert states(store) == {"a": PREPARED}
 
@@ -74,7 +80,7 @@ def test_without_a_vote_nothing_comes_into_force(store):
 def test_there_is_a_vote_for_a_prepared_share_alone(store):
     put_in_force(store, "a")
     for key_id in ("a", "unknown"):
-        with pytest.raises(OutOfStep, match="there is no such share to vote for"):
+        with pytest.raises(StaleUpdate, match="there is no such share to vote for"):
             vote(store, key_id)
     assert states(store) == {"a": ACTIVE}
 
@@ -87,7 +93,7 @@ def test_the_predecessor_is_looked_at_again_when_the_share_comes_into_force(tmp_
         vote(store, "b")
         with store._database.transaction() as cursor:
             cursor.execute("UPDATE shares SET key_id = 'other' WHERE key_id = 'a'")
-        with pytest.raises(OutOfStep, match="is not the active one"):
+        with pytest.raises(StaleUpdate, match="is not the active one"):
             store.activate("b", b"both votes", EMPTY)
         assert states(store) == {"other": ACTIVE, "b": VOTED}
 
@@ -99,7 +105,7 @@ def test_one_vote_is_outstanding(store, predecessor):
     for key_id in ("b", "c"):
         store.prepare(stored(key_id, predecessor))
     vote(store, "b")
-    with pytest.raises(OutOfStep, match="another vote is outstanding: for b"):
+    with pytest.raises(StaleUpdate, match="another vote is outstanding: for b"):
         vote(store, "c")
     with pytest.raises(sqlite3.IntegrityError), store._database.transaction() as cursor:
         cursor.execute("UPDATE shares SET state = 'voted' WHERE key_id = 'c'")
@@ -127,7 +133,7 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
         assert store.abort("u", "ed25519", "a") is None
         assert states(store) == {}
         store.prepare(stored("a"))  # made once more, however that may be
-        with pytest.raises(OutOfStep, match="signed for this epoch is the abort"):
+        with pytest.raises(StaleUpdate, match="signed for this epoch is the abort"):
             vote(store, "a")
         store.prepare(stored("b"))
         vote(store, "b")
@@ -135,7 +141,7 @@ def test_a_vote_or_an_abort_and_never_both(tmp_path):
         assert states(store)["b"] == VOTED
         store.drop("u", "ed25519", "b")
     with closing(ShareStore(path)) as store:
-        with pytest.raises(OutOfStep, match="signed for this epoch is the vote"):
+        with pytest.raises(StaleUpdate, match="signed for this epoch is the vote"):
             store.abort("u", "ed25519", "b")
         store.prepare(stored("b"))
         assert vote(store, "b") == b"one vote"
@@ -181,15 +187,15 @@ def test_so_much_of_what_is_signed_for_a_user_and_curve_is_remembered(store):
     assert store.database.rows(query) == [("abort", SIGNED), ("vote", SIGNED)]
     assert store.abort("v", "ed25519", "other").record == b"one vote"
     for remembered in (keys[3], keys[-2]):
-        with pytest.raises(OutOfStep, match="signed for this epoch is the vote"):
+        with pytest.raises(StaleUpdate, match="signed for this epoch is the vote"):
             store.abort("u", "ed25519", remembered, voted_for=True)
     store.prepare(stored(ended[3], keys[-1]))
-    with pytest.raises(OutOfStep, match="signed for this epoch is the abort"):
+    with pytest.raises(StaleUpdate, match="signed for this epoch is the abort"):
         vote(store, ended[3])
 
 
 def test_nothing_is_signed_for_what_neither_node_holds(store):
-    with pytest.raises(OutOfStep, match="neither node has such a share"):
+    with pytest.raises(StaleUpdate, match="neither node has such a share"):
         store.abort("u", "ed25519", "x")
     assert store._database.rows("SELECT * FROM signed") == []
 
@@ -204,12 +210,12 @@ def test_what_is_signed_for_one_user_and_curve_is_nothing_to_the_others(store):
 def test_a_share_in_force_is_neither_aborted_nor_dropped(store):
     put_in_force(store, "a")
     assert store.abort("u", "ed25519", "a").state == ACTIVE
-    with pytest.raises(OutOfStep, match="in force"):
+    with pytest.raises(StaleUpdate, match="in force"):
         store.drop("u", "ed25519", "a")
     for user, curve in [("v", "ed25519"), ("u", "secp256k1")]:
-        with pytest.raises(OutOfStep, match="neither node has such a share"):
+        with pytest.raises(StaleUpdate, match="neither node has such a share"):
             store.abort(user, curve, "a")
-        with pytest.raises(OutOfStep, match="another user or curve"):
+        with pytest.raises(StaleUpdate, match="another user or curve"):
             store.drop(user, curve, "a")
     assert states(store) == {"a": ACTIVE}
 
@@ -238,7 +244,7 @@ def test_holdings_come_in_pages(store):
     for n in range(5):
         store.prepare(stored(str(n), user=str(n)))
     pages, after = [], ""
-    while page := store.holdings(after, 2):
+    while page := store.share_inventory(after, 2):
         pages.append([h.key_id for h in page])
         after = page[-1].key_id
     assert pages == [["0", "1"], ["2", "3"], ["4"]]
@@ -257,13 +263,17 @@ def test_suspensions_that_cannot_be_written_are_listed_and_owed(store):
         put_in_force(store, key_id, user=key_id)
     store.suspend("b", "why")
     store.database._writer.execute("PRAGMA query_only = ON")
-    for suspend in (lambda: store.suspend("a", "why"), lambda: store.heard_suspended({"b"})):
+    for suspend in (lambda: store.suspend("a", "why"), lambda: store.mark_suspended_at_peer({"b"})):
         with pytest.raises(StoreFailed):
             suspend()
     for owed in (2, 0):
-        assert (store.owed, store.suspended(9), store.suspended(1)) == (owed, ["a", "b"], ["a"])
+        assert (store.pending_suspensions, store.suspended(9), store.suspended(1)) == (
+            owed,
+            ["a", "b"],
+            ["a"],
+        )
         store.database._writer.execute("PRAGMA query_only = OFF")
-        store.pay()
+        store.write_pending()
 
 
 @pytest.mark.parametrize("number", [0, 1 << 32])
@@ -465,7 +475,7 @@ def test_sorting_leaves_nothing_in_another_folder(tmp_path):
             assert connection.execute("PRAGMA temp_store").fetchone() == (2,)
 
 
-NOTHING = Heard("u", "ed25519", None, None, None, frozenset(), restored=False)
+NOTHING = NodeStatement("u", "ed25519", None, None, None, frozenset(), restored=False)
 MOVES_THE_LOG = """
 import fcntl, sys, time
 with open(sys.argv[1], "r+b") as index:
@@ -496,10 +506,10 @@ def test_a_suspension_heard_before_the_share_came_into_force_is_one_when_merged(
     """The other node says which keys are suspended there before anybody asks about this one."""
     store.prepare(stored("a"))
     vote(store, "a")
-    store.put_back("yesterday", both=False)
-    store.heard_suspended({"a"})
+    store.mark_restored("yesterday", both=False)
+    store.mark_suspended_at_peer({"a"})
     store.activate("a", b"both votes", EMPTY)
-    said = Heard("u", "ed25519", None, "a", None, frozenset({"a"}), restored=False)
+    said = NodeStatement("u", "ed25519", None, "a", None, frozenset({"a"}), restored=False)
     for _ in range(2):
         assert store.merge(said, lambda share: None) is None
         assert store.find("a").suspended == "the other MPC node says that it is suspended"

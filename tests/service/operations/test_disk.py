@@ -70,13 +70,13 @@ def test_a_verdict_that_cannot_be_written_counts_and_is_owed(tmp_path):
                         node.store.suspend(key_id, "cheated", b"what is kept")
                 with suppress(StoreFailed):
                     node.sweep()
-                assert node.store.owed == bad
+                assert node.store.pending_suspensions == bad
                 found = node.store.find(key_id)
                 assert (found.suspended, found.share) == ("cheated", b"what is kept")
                 assert node.store.suspended(9) == [key_id]
                 assert bool((await ready.look())["store"]) == bad
                 with pytest.raises(Refused, match="suspended at the operator: cheated"):
-                    node._shares.usable(found.user_id, key_id)
+                    node._shares.usable_share(found.user_id, key_id)
         assert shares_of(gateway)[OPERATOR][0][-1] == "cheated"
 
     live(tmp_path, work)

@@ -41,15 +41,15 @@ def found(links, folder, *, user=None, names=None, repair=False):
 def examined(links, folder, **options):
     """What the doctor says is the matter, by user."""
     findings, _ = found(links, folder, **options)
-    return {name: whats(finding.troubles) for name, finding in findings.items()}
+    return {name: kinds(finding.problems) for name, finding in findings.items()}
 
 
-def whats(troubles):
-    return [trouble.what.value for trouble in troubles]
+def kinds(problems):
+    return [problem.kind.value for problem in problems]
 
 
-def texts(troubles):
-    return [trouble.text for trouble in troubles]
+def texts(problems):
+    return [problem.text for problem in problems]
 
 
 # ---------------------------------------------------------------------- other troubles
@@ -66,7 +66,7 @@ def alone(house, user, **options):
     """What is the matter with a user's key while no gateway runs."""
     with nodes_alone(house) as links:
         findings, _ = found(links, house, user=user, **options)
-    return findings[user].troubles
+    return findings[user].problems
 
 
 def rewrite(folder, role, statement, *values):
@@ -87,7 +87,7 @@ def test_a_damaged_record_is_repaired(house, past, place):
     damaged = record[:at] + bytes([record[at] ^ 1]) + record[at + 1 :]
     rewrite(house, "gateway", "DELETE FROM keys WHERE user_id != ?", past.ids["bob"])
     rewrite(house, "gateway", "UPDATE keys SET record = ?", damaged)
-    assert whats(alone(house, "bob")) == ["record-damaged"]
+    assert kinds(alone(house, "bob")) == ["record-damaged"]
     assert alone(house, "bob", repair=True) == ()
     assert alone(house, "bob") == ()
 
@@ -110,7 +110,7 @@ def test_a_lost_seal_key_is_told_of_the_keys_from_before(house):
     rewrite(house, "operator", "DELETE FROM secrets WHERE name = 'seal_key'")
     replace_lost_seal_key(house, OPERATOR, SystemRng())
     for user in ("alice", "bob"):
-        assert whats(alone(house, user)) == ["seal-key-lost"]
+        assert kinds(alone(house, user)) == ["seal-key-lost"]
 
 
 class Liar:

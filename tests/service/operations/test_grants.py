@@ -83,9 +83,9 @@ def about_shares(gateway, party, user_id, curve):
         "abort": End(abort, vote),
         "drop": Drop(abort, other._context.identity.sign(abort)),
         "attest": Attest(),
-        "hear": other._attestations.made(),
+        "hear": other._attestations.make_statement(),
         "testify": Testify(user_id, curve, bytes(16)),
-        "merge": other._testimonies.made(Testify(user_id, curve, boot)),
+        "merge": other._reconciliation.make_statement(Testify(user_id, curve, boot)),
     }
 
 

@@ -117,7 +117,7 @@ class History:
         """From a backup that has no share which nobody has voted for; a first try was killed."""
         backup = self.data / "backup"
         back_up(self.data, ROLE, backup, lambda: NOW)
-        prepared = [h.key_id for h in self.store.holdings("", 100) if h.state == "prepared"]
+        prepared = [h.key_id for h in self.store.share_inventory("", 100) if h.state == "prepared"]
         assert not self.left([self.shares[key_id] for key_id in prepared], [backup])
         self.read_no_more()
         self.store.close()

@@ -43,7 +43,7 @@ class Place:
     def live_quietly(self, work):
         """The same, but nobody merges anything at the start."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Activation, "_merge_put_back", _nothing)
+            patch.setattr(Activation, "_merge_restored", _nothing)
             return self.live(work)
 
     def save(self, name, *parts):

@@ -299,7 +299,7 @@ class History:
                 doctor.sign_up({user_id: names[user_id] for user_id in held})
             found = [each.finding async for each in doctor.examine(repair=repair)]
         return {
-            (names[finding.user_id], finding.curve): {t.what.value for t in finding.troubles}
+            (names[finding.user_id], finding.curve): {t.kind.value for t in finding.problems}
             for finding in found
         }
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mpcsim.service.process.request_id import HEADER
-from mpcsim.service.web.entries import EACH_USER, MAX_SAID, STRANGERS, Book, Call, note
+from mpcsim.service.web.entries import EACH_USER, MAX_MESSAGES_OF_NODE, STRANGERS, Book, Call, note
 from mpcsim.service.web.request_ids import RequestIds
 from mpcsim.service.web.threads import in_thread
 
@@ -91,8 +91,8 @@ def test_what_it_turns_out_to_be_about():
         ({"code": 757, "message": "JWT_EXPIRED"}, "JWT_EXPIRED"),
         (["error"], None),
         ({"error": {"is": "secret"}}, None),
-        ({"error": "x" * (MAX_SAID - 12)}, "x" * (MAX_SAID - 12)),
-        ({"error": "x" * (MAX_SAID - 11)}, None),  # more than is kept
+        ({"error": "x" * (MAX_MESSAGES_OF_NODE - 12)}, "x" * (MAX_MESSAGES_OF_NODE - 12)),
+        ({"error": "x" * (MAX_MESSAGES_OF_NODE - 11)}, None),  # more than is kept
     ],
 )
 def test_an_error_as_it_was_told(said, told):

@@ -8,79 +8,83 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import suppress
 from dataclasses import replace
 
-from mpcsim.attacks.service import weak
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.cells import outside
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.shadow import Shadow
-from mpcsim.attacks.service.stage import (
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
     CURVE,
     WANTED,
-    Stage,
-    forged,
-    key_taken,
+    AttackEnvironment,
+    check_forgery,
+    check_key_recovery,
 )
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.cells import outside
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.model import Entry
+from mpcsim.attacks.service.rogue_service import RogueService
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc.statements import SignedRecord
 
 # ------------------------------------------------------------------ MPC nodes of its own
 
 
-def own_nodes_at_generate(stage: Stage) -> Finding:
+def own_nodes_at_generate(env: AttackEnvironment) -> Finding:
     """The gateway plays both MPC nodes when the user generates a key."""
-    door, alice = stage.corrupt_door(), stage.user()
-    shadow = Shadow(stage, door, alice)
+    proxy, alice = env.intercept_gateway(), env.user()
+    rogue = RogueService(env, proxy, alice)
     alice.generate()
-    return key_taken(shadow.shares(), alice.adopted(), "the real MPC nodes never hear of the user")
+    return check_key_recovery(
+        rogue.shares(), alice.shown_public_key(), "the real MPC nodes never hear of the user"
+    )
 
 
-def first_messages_at_generate(stage: Stage) -> Finding:
+def first_messages_at_generate(env: AttackEnvironment) -> Finding:
     """The same, but the gateway says truly who the MPC nodes are: their first messages, which
     nothing seals yet, are those of others."""
-    door, alice = stage.corrupt_door(), stage.user()
-    shadow = Shadow(stage, door, alice, introduced=False)
+    proxy, alice = env.intercept_gateway(), env.user()
+    rogue = RogueService(env, proxy, alice, introduced=False)
     alice.generate()
-    return key_taken(shadow.shares(), alice.adopted(), "the real MPC nodes never hear of the user")
+    return check_key_recovery(
+        rogue.shares(), alice.shown_public_key(), "the real MPC nodes never hear of the user"
+    )
 
 
-def own_nodes_at_recover(stage: Stage) -> Finding:
+def own_nodes_at_recover(env: AttackEnvironment) -> Finding:
     """The gateway plays both MPC nodes when the user recovers: a key of its own."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
-    shadow = Shadow(stage, door, alice)
-    shadow.plant()
-    stage.restart_node()
+    rogue = RogueService(env, proxy, alice)
+    rogue.plant_key()
+    env.restart_node()
     new = alice.recover()
-    return key_taken(shadow.shares(), new["public_key"], "in the place of the user's key")
+    return check_key_recovery(rogue.shares(), new["public_key"], "in the place of the user's key")
 
 
-def own_nodes_later(stage: Stage) -> Finding:
+def own_nodes_later(env: AttackEnvironment) -> Finding:
     """Honest when the key was made; plays both MPC nodes when the user uses it, and the REST node
     has been started anew meanwhile."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
-    stage.restart_node()
-    shadow = Shadow(stage, door, alice)
-    shadow.plant()
+    env.restart_node()
+    rogue = RogueService(env, proxy, alice)
+    rogue.plant_key()
     signature = alice.sign(key)
-    return proven(bool(signature), "the user signs with MPC nodes of the gateway's", "nothing")
+    return succeed_if(bool(signature), "the user signs with MPC nodes of the gateway's", "nothing")
 
 
-def own_wallet_later(stage: Stage) -> Finding:
+def own_wallet_later(env: AttackEnvironment) -> Finding:
     """The same when the user looks at its wallet, which takes no strings: but it has stored its
     public key, and compares."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
-    stage.restart_node()
-    shadow = Shadow(stage, door, alice)
-    planted = shadow.plant()
+    env.restart_node()
+    rogue = RogueService(env, proxy, alice)
+    planted = rogue.plant_key()
     with suppress(Refusal):
         alice.public_key(key)
-        return proven(True, "the strings open at MPC nodes of the gateway's", "")
-    seen = alice.adopted()
-    return proven(
+        return succeed_if(True, "the strings open at MPC nodes of the gateway's", "")
+    seen = alice.shown_public_key()
+    return succeed_if(
         seen == planted["public_key"] == key["public_key"],
         "the user adopts another key",
         "the wallet shows another key than the user has stored",
@@ -90,10 +94,10 @@ def own_wallet_later(stage: Stage) -> Finding:
 # ------------------------------------------------------------------ records
 
 
-def another_public_key(stage: Stage) -> Finding:
+def another_public_key(env: AttackEnvironment) -> Finding:
     """The gateway answers with a public key of its own wherever the user's is asked for, and puts
     it into the record with both MPC nodes' signatures."""
-    door, alice, mallory = stage.corrupt_door(), stage.user(), stage.user("mallory")
+    proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     mine, theirs = (bytes.fromhex(each["public_key"][2:]) for each in (other, key))
 
@@ -111,17 +115,17 @@ def another_public_key(stage: Stage) -> Finding:
                 each["record"] = recorded(each["record"])
             call.reply = json.dumps(answer).encode()
 
-    door.after = substitute
-    return proven(
-        alice.adopted() == other["public_key"],
+    proxy.after = substitute
+    return succeed_if(
+        alice.shown_public_key() == other["public_key"],
         "the user's wallet shows another key",
         "the user's wallet shows the user's key",
     )
 
 
-def another_chain_code(stage: Stage) -> Finding:
+def another_chain_code(env: AttackEnvironment) -> Finding:
     """The user asks for an address to be paid at, and gets one whose key nobody has shares of."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate("secp256k1")
     true = alice.child(key, "m/7")
 
@@ -135,36 +139,36 @@ def another_chain_code(stage: Stage) -> Finding:
                 wallet["key"]["record"] = urlsafe_b64encode(lie.to_bytes()).decode()
             call.reply = json.dumps(answer).encode()
 
-    door.after = substitute
+    proxy.after = substitute
     (wallet,) = alice.ask("?path=m/7")["wallets"]
-    return proven(
+    return succeed_if(
         wallet["key"]["public_key"] != true,
         "the user's wallet shows an address that nobody can sign for",
         "the user's wallet shows the user's child key",
     )
 
 
-def older_epochs_record(stage: Stage) -> Finding:
+def older_epochs_record(env: AttackEnvironment) -> Finding:
     """After a recovery the gateway answers with the record from before it, so that the retired
     strings pass for the present ones."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.ask("key")
-    old = door.calls[-1].reply
+    old = proxy.calls[-1].reply
     alice.recover()
 
     def older(call: Call) -> None:
         if call.path.startswith("/wallet/v1/keys"):
             call.reply = old
 
-    door.after = older
-    stage.vouch_for(stage.shares(stage.me).popitem()[1])
-    return proven(bool(alice.public_key(key)), "retired strings pass for the present ones", "")
+    proxy.after = older
+    env.make_gateway_accept(env.shares(env.me).popitem()[1])
+    return succeed_if(bool(alice.public_key(key)), "retired strings pass for the present ones", "")
 
 
-def another_users_record(stage: Stage) -> Finding:
+def another_users_record(env: AttackEnvironment) -> Finding:
     """The gateway answers with another user's key, record and all."""
-    door, alice, mallory = stage.corrupt_door(), stage.user(), stage.user("mallory")
+    proxy, alice, mallory = env.intercept_gateway(), env.user(), env.user("mallory")
     alice.generate()
     other = mallory.generate()
 
@@ -176,9 +180,9 @@ def another_users_record(stage: Stage) -> Finding:
         if call.path.startswith("/wallet/"):
             call.reply = call.reply.replace(mallory.user_id.encode(), alice.user_id.encode())
 
-    door.before, door.after = divert, rename
-    return proven(
-        alice.adopted() == other["public_key"],
+    proxy.before, proxy.after = divert, rename
+    return succeed_if(
+        alice.shown_public_key() == other["public_key"],
         "the user's wallet shows another user's key",
         "the user's wallet shows the user's key",
     )
@@ -187,13 +191,15 @@ def another_users_record(stage: Stage) -> Finding:
 # ------------------------------------------------------------------ with the database
 
 
-def stored_public_key(stage: Stage) -> Finding:
+def stored_public_key(env: AttackEnvironment) -> Finding:
     """The public key that the caller's backend has stored is replaced by the attacker's."""
-    alice, mallory = stage.user(), stage.user("mallory")
+    alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     key["public_key"] = other["public_key"]
     signature = mallory.sign(other, WANTED.hex())
-    return forged(CURVE, key["public_key"], signature, "the key that the user's backend has stored")
+    return check_forgery(
+        CURVE, key["public_key"], signature, "the key that the user's backend has stored"
+    )
 
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
@@ -204,51 +210,51 @@ ENTRIES = (
         id="MPC nodes of its own at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user generates a key",
-        play=own_nodes_at_generate,
+        run=own_nodes_at_generate,
         check="the REST node knows the MPC nodes' identities",
         says="identity",
-        research=lambda: ResearchBuild(weak.NO_IDENTITIES),
+        research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities", "substituted first messages"),
     ),
     Entry(
         id="MPC nodes of its own at generate, identities not known",
         cells=((LATE, K), (LATE, W)),
         name="plays both MPC nodes while the user generates a key",
-        play=own_nodes_at_generate,
+        run=own_nodes_at_generate,
         pinned=False,
     ),
     Entry(
         id="first messages of others at generate",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes with their true identities shown",
-        play=first_messages_at_generate,
+        run=first_messages_at_generate,
         check="first messages are signed by the MPC nodes' identities",
         says="without a message from",
-        research=lambda: ResearchBuild(weak.UNSIGNED_MAIL, weak.ANY_RECORD),
+        research=lambda: ResearchBuild(weakened_builds.UNSIGNED_MAIL, weakened_builds.ANY_RECORD),
         covers=("substituted first messages",),
     ),
     Entry(
         id="MPC nodes of its own at recover",
         cells=((PINNED, K), (PINNED, W)),
         name="plays both MPC nodes while the user recovers",
-        play=own_nodes_at_recover,
+        run=own_nodes_at_recover,
         check="the REST node knows the MPC nodes' identities",
         says="identity",
-        research=lambda: ResearchBuild(weak.NO_IDENTITIES),
+        research=lambda: ResearchBuild(weakened_builds.NO_IDENTITIES),
         covers=("substituted identities",),
     ),
     Entry(
         id="MPC nodes of its own at recover, identities not known",
         cells=((LATE, W),),
         name="plays both MPC nodes while the user recovers",
-        play=own_nodes_at_recover,
+        run=own_nodes_at_recover,
         pinned=False,
     ),
     Entry(
         id="MPC nodes of its own later",
         cells=((UNPINNED, K),),
         name="plays both MPC nodes when the user signs",
-        play=own_nodes_later,
+        run=own_nodes_later,
         both_ways=True,
         check="the identities stand in the secret store",
         says="it names another operator",
@@ -259,7 +265,7 @@ ENTRIES = (
         id="a wallet of its own later",
         cells=((UNPINNED, W),),
         name="plays both MPC nodes when the user looks at its wallet",
-        play=own_wallet_later,
+        run=own_wallet_later,
         check=(
             "strings name the identities; the wallet, which has none, is compared with the stored "
             "key"
@@ -272,37 +278,37 @@ ENTRIES = (
         id="another public key",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with another public key wherever the user's is asked for",
-        play=another_public_key,
+        run=another_public_key,
         check="the key's record is signed by both MPC nodes",
         says="has not signed this record",
-        research=lambda: ResearchBuild(weak.ANY_RECORD),
+        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records",),
     ),
     Entry(
         id="another chain code",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with another chain code where a child key is asked for",
-        play=another_chain_code,
+        run=another_chain_code,
         check="the key's record, with its chain code, is signed by both MPC nodes",
         says="has not signed this record",
-        research=lambda: ResearchBuild(weak.ANY_RECORD),
+        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted chain codes",),
     ),
     Entry(
         id="another user's record",
         cells=((PINNED, W), (UNPINNED, W)),
         name="answers with the key and record of another user",
-        play=another_users_record,
+        run=another_users_record,
         check="a record names its user",
         says="another user",
-        research=lambda: ResearchBuild(weak.ANY_RECORD),
+        research=lambda: ResearchBuild(weakened_builds.ANY_RECORD),
         covers=("substituted records: another user's",),
     ),
     Entry(
         id="an older epoch's record",
         cells=((PINNED, X), (UNPINNED, X)),
         name="answers with the record from before a recovery",
-        play=older_epochs_record,
+        run=older_epochs_record,
         check="MPC nodes open vaults of the epoch in force alone",
         says="no such key",
         covers=("substituted records: an older epoch's",),
@@ -311,7 +317,7 @@ ENTRIES = (
         id="what passes the gateway",
         cells=((LATE, P), ("gateway + mpc node", P)),
         name="searches everything it is sent for something to try passwords on",
-        play=outside.password_recorded,
+        run=outside.password_recorded,
         check="salt and confirmation never leave the node",
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
@@ -320,19 +326,19 @@ ENTRIES = (
         id="issued token and stolen strings",
         cells=(("gateway + database", K),),
         name="signs as the user, with a token of its own issue",
-        play=outside.open_with_token,
+        run=outside.open_with_token,
     ),
     Entry(
         id="the stored public key",
         cells=(("gateway + database", W),),
         name="replaces the public key that the backend has stored",
-        play=stored_public_key,
+        run=stored_public_key,
     ),
     Entry(
         id="issued token and the vault",
         cells=(("gateway + database", P),),
         name="opens the vault, and tries passwords on what was in it",
-        play=outside.password_of_vault,
+        run=outside.password_of_vault,
         covers=("guessing passwords from each position",),
     ),
 )

@@ -14,17 +14,17 @@ from dataclasses import replace
 from typing import Any, cast
 
 from mpcsim.attacks.gallery import ot
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import CURVE, WAY_S, AttackEnvironment, Strings, User
 from mpcsim.attacks.service.builds import Part, ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import Call
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import CURVE, WAY_S, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import Reason
 from mpcsim.ids import CLIENT, INSTITUTION, MPC_NODES, OPERATOR
 from mpcsim.protocols.ecdsa.messages import Offer
-from mpcsim.protocols.engine import Party, Turn
+from mpcsim.protocols.engine import Party, RoundOutput
 from mpcsim.service.gateway.links.mpc_nodes import InProcess
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.wire import SIGNING_S
@@ -45,19 +45,19 @@ MANY = 12
 Sign = Callable[[Strings], bytes]
 
 
-def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
+def corrupt_signer(env: AttackEnvironment, bits: Iterator[int] | None = None) -> None:
     """From now on the operator guesses at one more bit of Delta in each session.
 
     Args:
         bits: those not yet guessed at.
     """
-    node = stage.node(OPERATOR)
+    node = env.node(OPERATOR)
     honest, guess = node._signing.signer, bits or iter(range(SESSIONS))
 
     def signer(share: Any, *arguments: Any) -> Party[Any, Any]:
         craft = ot.guessing(next(guess))
 
-        def offering(original: Callable[..., Turn], *view: Any) -> Turn:
+        def offering(original: Callable[..., RoundOutput], *view: Any) -> RoundOutput:
             turn = original(*view)
             offer = cast(Offer, turn.direct[CLIENT])
             offer = replace(offer, offer=craft(ot.Receiver.of(share, turn.keep.transcript)))
@@ -69,7 +69,7 @@ def cheat(stage: Stage, bits: Iterator[int] | None = None) -> None:
     node.store.suspend = lambda *_: None  # whatever it says, it goes on
 
 
-def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
+def guess_until_two_failures(env: AttackEnvironment, sign: Sign, key: Strings) -> Finding:
     """Have the user sign until a second check has failed.
 
     Raises:
@@ -87,66 +87,66 @@ def guessing(stage: Stage, sign: Sign, key: Strings) -> Finding:
                 raise Refusal(f"after {failed} failed check: {last}") from None
             failed += 1
             if failed == 2:
-                return proven(True, "a bit of Delta a session: the key answers on and on", "")
+                return succeed_if(True, "a bit of Delta a session: the key answers on and on", "")
     raise Refusal(f"{failed} failed checks of {SESSIONS}: {last}")
 
 
 # ------------------------------------------------------------------ variants
 
 
-def plainly(stage: Stage) -> Finding:
+def guess_in_sequence(env: AttackEnvironment) -> Finding:
     """In one session after the other."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate("secp256k1")
-    cheat(stage)
-    return guessing(stage, alice.sign, key)
+    corrupt_signer(env)
+    return guess_until_two_failures(env, alice.sign, key)
 
 
-def when_the_token_expires(stage: Stage) -> Finding:
+def guess_as_token_expires(env: AttackEnvironment) -> Finding:
     """In calls whose token expires before the operator answers: nobody may suspend the key then."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
+    corrupt_signer(env)
 
     async def late(call: Call) -> None:
         if call.verb == "sign":
             await asyncio.sleep(1.5 * SHORT_S)
 
-    door.after = late
+    proxy.after = late
 
     def sign(key: Strings) -> bytes:
-        stage.service.wait(10_000)  # a session that nobody continues gives up its place
-        token = stage.service.gateway.token("alice", SHORT_S)
-        return stage.pretend(token).sign(key)
+        env.service.wait(10_000)  # a session that nobody continues gives up its place
+        token = env.service.gateway.token("alice", SHORT_S)
+        return env.impersonate(token).sign(key)
 
-    return guessing(stage, sign, key)
+    return guess_until_two_failures(env, sign, key)
 
 
-def while_the_other_is_away(stage: Stage) -> Finding:
+def guess_while_institution_is_down(env: AttackEnvironment) -> Finding:
     """In calls in which the institution is cut off once the vault is open: it never hears of the
     suspension."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
-    link = stage.service.gateway.links[INSTITUTION]
+    corrupt_signer(env)
+    link = env.service.gateway.links[INSTITUTION]
 
     def cut(call: Call) -> None:
         link.down = call.verb in ("exchange", "suspend")
 
-    door.before = cut
+    proxy.before = cut
 
     def sign(key: Strings) -> bytes:
         link.down = False
         return alice.sign(key)
 
-    return guessing(stage, sign, key)
+    return guess_until_two_failures(env, sign, key)
 
 
-def while_mail_is_lost(stage: Stage) -> Finding:
+def guess_while_suspensions_are_lost(env: AttackEnvironment) -> Finding:
     """The first requests to suspend the key are lost on the way to the gateway."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
+    corrupt_signer(env)
     lost: list[Call] = []
 
     def lose(call: Call) -> None:
@@ -154,17 +154,17 @@ def while_mail_is_lost(stage: Stage) -> Finding:
             lost.append(call)
             call.status, call.reply = 503, b'{"error": "lost"}'
 
-    door.before = lose
-    return guessing(stage, alice.sign, key)
+    proxy.before = lose
+    return guess_until_two_failures(env, alice.sign, key)
 
 
-def at_another_replica(stage: Stage) -> Finding:
+def guess_at_two_replicas(env: AttackEnvironment) -> Finding:
     """The user's calls go to two REST nodes in turn: one has seen the failed check, one has not."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate("secp256k1")
-    cheat(stage)
-    replica = stage.thief(alice.token)
-    turns = [alice.sign, replica.sign_strings]
+    corrupt_signer(env)
+    replica = env.stolen_credentials(alice.token)
+    turns = [alice.sign, replica.sign_stored]
 
     def sign(key: Strings) -> bytes:
         turns.reverse()
@@ -175,31 +175,31 @@ def at_another_replica(stage: Stage) -> Finding:
                 raise
         return turns[1](key)  # one that knows of it refuses: the other may not know
 
-    return guessing(stage, sign, key)
+    return guess_until_two_failures(env, sign, key)
 
 
-def after_a_restart(stage: Stage) -> Finding:
+def guess_across_restarts(env: AttackEnvironment) -> Finding:
     """Everything is restarted after every call: what is not in a store is forgotten."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate("secp256k1")
     bits = iter(range(SESSIONS))
-    cheat(stage, bits)
+    corrupt_signer(env, bits)
 
     def sign(key: Strings) -> bytes:
         try:
             return alice.sign(key)
         finally:
-            stage.restart()
-            cheat(stage, bits)
+            env.restart()
+            corrupt_signer(env, bits)
 
-    return guessing(stage, sign, key)
+    return guess_until_two_failures(env, sign, key)
 
 
-def reordered(stage: Stage) -> Finding:
+def deliver_suspension_after_recovery(env: AttackEnvironment) -> Finding:
     """The request to suspend the key arrives after the user has recovered it."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
+    corrupt_signer(env)
     held: list[Call] = []
 
     def hold(call: Call) -> None:
@@ -207,34 +207,34 @@ def reordered(stage: Stage) -> Finding:
             held.append(call)
             call.status, call.reply = 503, b'{"error": "held"}'
 
-    door.before = hold
+    proxy.before = hold
     try:
-        guessing(stage, alice.sign, key)
+        guess_until_two_failures(env, alice.sign, key)
     except Refusal as refusal:
         said = str(refusal)
-    del stage.node(OPERATOR)._signing.signer  # it has learnt what it could, and behaves
+    del env.node(OPERATOR)._signing.signer  # it has learnt what it could, and behaves
     new = alice.recover("secp256k1")
-    door.before = lambda call: None
-    stage.service.wait(HOUR_MS)
-    alice = stage.user()
+    proxy.before = lambda call: None
+    env.service.wait(HOUR_MS)
+    alice = env.user()
     try:
         alice.sign(new)
     except Refusal as refusal:
-        return proven(True, f"the recovered key does not sign: {refusal}", "")
+        return succeed_if(True, f"the recovered key does not sign: {refusal}", "")
     raise Refusal(f"{said}; once recovered it signs")
 
 
-def at_once(stage: Stage) -> Finding:
+def guess_concurrently(env: AttackEnvironment) -> Finding:
     """The operator says that its part is over as soon as it has made its guess, and calls of the
     user come to many REST nodes at once: each is to look at a guess before any has come back."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
-    hostile = stage.corrupt_node(OPERATOR)
+    corrupt_signer(env)
+    hostile = env.corrupt_node(OPERATOR)
 
     def over(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "sign":
-            hostile.honest._sessions._busy.clear()
+            hostile.honest._sessions._exclusive.clear()
         reply: bytes = hostile.honest.handle(verb, credential, body)
         if verb != "sign":
             return reply
@@ -246,59 +246,61 @@ def at_once(stage: Stage) -> Finding:
         if call.verb == "sign":
             await asyncio.sleep(AWAY_S)
 
-    door.after = far
-    replicas = [stage.thief(alice.token) for _ in range(SESSIONS // 2)]
+    proxy.after = far
+    replicas = [env.stolen_credentials(alice.token) for _ in range(SESSIONS // 2)]
 
     async def one(number: int) -> str:
         await asyncio.sleep(number * WAY_S)
-        return await _told(replicas[number].signing(key))
+        return await _error_message(replicas[number].signing(key))
 
     async def all_at_once() -> list[str]:
         return await asyncio.gather(*map(one, range(len(replicas))))
 
     while True:
-        said = stage.run(all_at_once())
+        said = env.run(all_at_once())
         failed = sum(Reason.OT_EXTENSION_CHECK.text in text for text in said)
         if failed > 1:
-            return proven(True, "two failed checks, and more, in sessions of one key at once", "")
+            return succeed_if(
+                True, "two failed checks, and more, in sessions of one key at once", ""
+            )
         if failed:
             raise Refusal(f"after one failed check: {said[-1]}")
 
 
-def kept_back(stage: Stage) -> Finding:
+def guess_with_delayed_answers(env: AttackEnvironment) -> Finding:
     """The operator keeps its answers back until the session's turn is over and the next one's has
     begun, and lets them go together: each is to be looked at before any has come back."""
-    alice, door = stage.user(), stage.corrupt_door()
+    alice, proxy = env.user(), env.intercept_gateway()
     key = alice.generate("secp256k1")
-    cheat(stage)
-    port = _KeepingBack(stage.corrupt_node(OPERATOR))
-    stage.service.gateway.links[OPERATOR].port = port
+    corrupt_signer(env)
+    port = _DelayedAnswers(env.corrupt_node(OPERATOR))
+    env.service.gateway.links[OPERATOR].port = port
 
     async def far(call: Call) -> None:
         if call.verb == "sign":
             await asyncio.sleep(AWAY_S)
 
-    door.after = far
-    replicas = [stage.thief(alice.token) for _ in range(SESSIONS)]
+    proxy.after = far
+    replicas = [env.stolen_credentials(alice.token) for _ in range(SESSIONS)]
 
     async def two() -> list[str]:
         port.released = asyncio.Event()
-        first = asyncio.create_task(_told(replicas.pop().signing(key)))
+        first = asyncio.create_task(_error_message(replicas.pop().signing(key)))
         await asyncio.sleep(SIGNING_S + WAY_S)
-        second = asyncio.create_task(_told(replicas.pop().signing(key)))
+        second = asyncio.create_task(_error_message(replicas.pop().signing(key)))
         await asyncio.sleep(WAY_S)
         port.released.set()
         return [await first, await second]
 
     said = [""]
     while len(replicas) > 1 and not any(Reason.OT_EXTENSION_CHECK.text in text for text in said):
-        said = stage.run(two())
-    if all(call.status == 200 for call in door.of("sign")[-2:]):
-        return proven(True, "the client looks at two guesses, though one of them fails", "")
+        said = env.run(two())
+    if all(call.status == 200 for call in proxy.calls_of("sign")[-2:]):
+        return succeed_if(True, "the client looks at two guesses, though one of them fails", "")
     raise Refusal(f"one guess is looked at, and fails; of the other: {said[0]}")
 
 
-class _KeepingBack(InProcess):
+class _DelayedAnswers(InProcess):
     """Reaches an MPC node that answers when it likes."""
 
     released: asyncio.Event
@@ -310,7 +312,7 @@ class _KeepingBack(InProcess):
         return reply
 
 
-async def _told(signing: Awaitable[str]) -> str:
+async def _error_message(signing: Awaitable[str]) -> str:
     """What a caller is told, if it is an error."""
     try:
         await signing
@@ -322,55 +324,59 @@ async def _told(signing: Awaitable[str]) -> str:
 # ------------------------------------------------------------------ suspensions by strangers
 
 
-def strangers_suspension(stage: Stage) -> Finding:
+def strangers_suspension(env: AttackEnvironment) -> Finding:
     """A token thief suspends the user's key."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    stage.gateway("suspend", weak.stranger(alice.user_id, key["key_id"]), alice.token)
-    return _suspended(stage, alice, key)
+    env.ask_gateway(
+        "suspend", weakened_builds.strangers_suspension(alice.user_id, key["key_id"]), alice.token
+    )
+    return _suspended(env, alice, key)
 
 
-def gateways_suspension(stage: Stage) -> Finding:
+def gateways_suspension(env: AttackEnvironment) -> Finding:
     """The gateway suspends the user's key: the tags are its own."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    body = weak.stranger(alice.user_id, key["key_id"])
-    body = replace(body, tag=stage.service.gateway.gateway.suspensions.tag(body.occasion))
-    stage.gateway("suspend", body, None)
-    return _suspended(stage, alice, key)
+    body = weakened_builds.strangers_suspension(alice.user_id, key["key_id"])
+    body = replace(body, tag=env.service.gateway.gateway.suspensions.session_tag(body.occasion))
+    env.ask_gateway("suspend", body, None)
+    return _suspended(env, alice, key)
 
 
-def many_suspensions(stage: Stage) -> Finding:
+def many_suspensions(env: AttackEnvironment) -> Finding:
     """Somebody who may sign keeps the tags of all sessions, and has the key suspended for each
     while no MPC node can be asked."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    thief = stage.thief(alice.token)
+    thief = env.stolen_credentials(alice.token)
     for _ in range(MANY):
-        thief.sign_strings(key)
-    links, registry = stage.service.gateway.links.values(), stage.service.gateway.gateway.registry
+        thief.sign_stored(key)
+    links, registry = env.service.gateway.links.values(), env.service.gateway.gateway.registry
     for link in links:
         link.down = True
     said = ""
     for occasion, tag in thief.tags.items():
         body = wire.Suspend(occasion, tag, dict.fromkeys(MPC_NODES, b"?"), CURVE)
         try:
-            stage.gateway("suspend", body, None)
+            env.ask_gateway("suspend", body, None)
         except Refusal as refusal:
             said = str(refusal)
-    rows = len(registry.notices())
+    rows = len(registry.suspension_notices())
     for link in links:
         link.down = False
-    return proven(rows == len(MPC_NODES) * MANY, f"{rows} rows of the registry, for one key", said)
+    return succeed_if(
+        rows == len(MPC_NODES) * MANY, f"{rows} rows of the registry, for one key", said
+    )
 
 
-def _suspended(stage: Stage, user: User, key: Strings) -> Finding:
-    stage.service.wait(HOUR_MS)
-    user = stage.user()
+def _suspended(env: AttackEnvironment, user: User, key: Strings) -> Finding:
+    env.service.wait(HOUR_MS)
+    user = env.user()
     try:
         user.sign(key)
     except Refusal as refusal:
-        return proven(True, f"the user's key is suspended: {refusal}", "")
+        return succeed_if(True, f"the user's key is suspended: {refusal}", "")
     raise Refusal("no MPC node has opened its notice, and the key signs")
 
 
@@ -380,7 +386,7 @@ K, X = Goal.K, Goal.X
 def _entry(
     name: str,
     does: str,
-    play: Callable[[Stage], Finding],
+    play: Callable[[AttackEnvironment], Finding],
     *,
     says: str,
     check: str,
@@ -392,7 +398,7 @@ def _entry(
         id=f"guesses at Delta, {name}",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name=does,
-        play=play,
+        run=play,
         check=check,
         says=says,
         research=lambda: ResearchBuild(*without),
@@ -405,55 +411,55 @@ ENTRIES = (
     _entry(
         "plainly",
         "cheats in one session after the other",
-        plainly,
+        guess_in_sequence,
         says="suspended",
         check="a failed check suspends the key",
-        without=[weak.CARELESS],
+        without=[weakened_builds.CARELESS],
         covers="an MPC node that never suspends",
     ),
     _entry(
         "as tokens expire",
         "answers after the token of the call has expired",
-        when_the_token_expires,
+        guess_as_token_expires,
         says="JWT_EXPIRED",
         check="what arrives after the token has expired is not looked at",
-        without=[weak.CARELESS, weak.LATE_MAIL],
+        without=[weakened_builds.CARELESS, weakened_builds.LATE_MAIL],
         covers="expired suspensions",
     ),
     _entry(
         "while the other is away",
         "cheats while the institution cannot be reached",
-        while_the_other_is_away,
+        guess_while_institution_is_down,
         says="suspended",
         check="the gateway keeps the suspension, and delivers it until both have acknowledged",
-        without=[weak.ASKS_ONCE, weak.TELLS_ONCE],
+        without=[weakened_builds.ASKS_ONCE, weakened_builds.TELLS_ONCE],
         covers="stalled suspensions",
     ),
     _entry(
         "while mail is lost",
         "cheats while requests to suspend are lost",
-        while_mail_is_lost,
+        guess_while_suspensions_are_lost,
         says="suspended",
         check="the REST node refuses the epoch at once, and asks until the gateway has it",
-        without=[weak.ASKS_ONCE],
+        without=[weakened_builds.ASKS_ONCE],
         covers="dropped suspensions",
     ),
     _entry(
         "at two replicas",
         "cheats at two REST nodes in turn",
-        at_another_replica,
+        guess_at_two_replicas,
         says="suspended",
         check="the gateway refuses the epoch to everybody",
-        without=[weak.FORGETFUL_GATEWAY],
+        without=[weakened_builds.FORGETFUL_GATEWAY],
         covers="a replica that missed a suspension",
     ),
     _entry(
         "across restarts",
         "cheats, and everything is restarted",
-        after_a_restart,
+        guess_across_restarts,
         says="suspended",
         check="the suspension is in three stores",
-        without=[weak.FORGETFUL_GATEWAY],
+        without=[weakened_builds.FORGETFUL_GATEWAY],
         covers="a replica that missed a suspension",
         on_disk=True,
     ),
@@ -461,27 +467,27 @@ ENTRIES = (
         id="guesses at Delta, in sessions at once",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, says that it is done, and has the key's next session begin at once",
-        play=at_once,
+        run=guess_concurrently,
         check="a session has its turn until its client has come back, whatever an MPC node says",
         says="a signing session for this key is in progress",
-        research=lambda: ResearchBuild(weak.TURNS_ON_ITS_WORD),
+        research=lambda: ResearchBuild(weakened_builds.TURNS_ON_ITS_WORD),
         covers=("a turn that is given up on an MPC node's word",),
     ),
     Entry(
         id="guesses at Delta, in answers kept back",
         cells=(("mpc node", K), ("mpc node + database", K)),
         name="cheats, and keeps its answers back until the key's next session has begun",
-        play=kept_back,
+        run=guess_with_delayed_answers,
         check="of a session that is off the client hears nothing any more",
         says="no such session",
-        research=lambda: ResearchBuild(weak.HEARS_TOO_LATE),
+        research=lambda: ResearchBuild(weakened_builds.HEARS_TOO_LATE),
         covers=("a turn that is given up on an MPC node's word",),
     ),
     Entry(
         id="a suspension after a recovery",
         cells=(("mpc node", X),),
         name="has a suspension arrive after the user has recovered",
-        play=reordered,
+        run=deliver_suspension_after_recovery,
         check="a suspension names the epoch, and its notices open for no other",
         says="once recovered it signs",
         covers=("reordered suspensions",),
@@ -490,30 +496,30 @@ ENTRIES = (
         id="suspensions without end",
         cells=(("database + token", X),),
         name="has a key suspended for every session that there was, with notices that open nowhere",
-        play=many_suspensions,
+        run=many_suspensions,
         check="a few suspensions of a key are remembered; none is pushed out for another",
         says="too many suspensions of this key",
-        research=lambda: ResearchBuild(weak.NO_BOUND),
+        research=lambda: ResearchBuild(weakened_builds.NO_BOUND),
         covers=("suspensions that fill the registry",),
     ),
     Entry(
         id="a stranger's suspension",
         cells=(("token", X), ("database + token", X)),
         name="suspends the user's key with the token alone",
-        play=strangers_suspension,
+        run=strangers_suspension,
         check="a suspension needs the tag of an open session",
         says="tag",
-        research=lambda: ResearchBuild(weak.ANY_TAG, weak.ANY_NOTICE),
+        research=lambda: ResearchBuild(weakened_builds.ANY_TAG, weakened_builds.ANY_NOTICE),
         covers=("a stranger's suspension",),
     ),
     Entry(
         id="a gateway's suspension",
         cells=(("gateway", X), ("gateway, not pinned", X)),
         name="suspends the user's key with a tag of its own",
-        play=gateways_suspension,
+        run=gateways_suspension,
         check="notices are sealed with what client and MPC node share",
         says="no MPC node has opened its notice",
-        research=lambda: ResearchBuild(weak.ANY_NOTICE),
+        research=lambda: ResearchBuild(weakened_builds.ANY_NOTICE),
         covers=("a stranger's suspension",),
     ),
 )

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from mpcsim.attacks.service import weak
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.cells import outside
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import Call
-from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import (
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
     CURVE,
     WANTED,
-    Stage,
+    AttackEnvironment,
     Strings,
-    forged,
+    check_forgery,
 )
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.cells import outside
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.hostile import Call
+from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import CLIENT, MPC_NODES, PartyId
@@ -35,35 +35,35 @@ from mpcsim.service.vault.use import hashes
 # ------------------------------------------------------------------ the client's side
 
 
-def silent_recovery(stage: Stage) -> Finding:
+def silent_recovery(env: AttackEnvironment) -> Finding:
     """With a token of its own issue: a recovery, not activated; then the node is asked to sign."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    thief = stage.thief(stage.service.gateway.token("alice"))
-    share = thief.take_share()
-    stage.vouch_for(share)  # what the gateway itself would ask is no obstacle to it
-    signature = thief.sign_with(share, WANTED, stage.me)
-    return forged(CURVE, key["public_key"], signature, "with shares that are not in force")
+    thief = env.stolen_credentials(env.service.gateway.token("alice"))
+    share = thief.recover_unactivated()
+    env.make_gateway_accept(share)  # what the gateway itself would ask is no obstacle to it
+    signature = thief.sign_with(share, WANTED, env.me)
+    return check_forgery(CURVE, key["public_key"], signature, "with shares that are not in force")
 
 
 # ------------------------------------------------------------------ the vault
 
 
-def reply_key_of_its_own(stage: Stage) -> Finding:
+def reply_key_of_its_own(env: AttackEnvironment) -> Finding:
     """While a user signs: the request that opens the vault gets the gateway's reply key."""
-    return _opened_with(stage)
+    return _opened_with(env)
 
 
-def request_without_proof(stage: Stage) -> Finding:
+def request_without_proof(env: AttackEnvironment) -> Finding:
     """The same, with the proof of who asks left out."""
-    return _opened_with(stage, proven_use=False)
+    return _opened_with(env, proven_use=False)
 
 
-def _opened_with(stage: Stage, *, proven_use: bool = True) -> Finding:
-    door, alice = stage.corrupt_door(), stage.user()
+def _opened_with(env: AttackEnvironment, *, proven_use: bool = True) -> Finding:
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     mine = ReplyKey(SystemRng())
-    boots = {party: stage.node(party).hello().boot for party in MPC_NODES}
+    boots = {party: env.node(party).hello().boot for party in MPC_NODES}
     none = {party: wire.UseProof(boot, bytes(32)) for party, boot in boots.items()}
 
     def substitute(call: Call) -> None:
@@ -78,24 +78,26 @@ def _opened_with(stage: Stage, *, proven_use: bool = True) -> Finding:
                 body = wire.OpenVault(asked.key_id, mine.public, vault.halves, none)
                 call.body = body.to_bytes()
 
-    door.before = substitute
+    proxy.before = substitute
     with suppress(Refusal):
         alice.sign(key)
-    answer = (door.of("open") or door.of("sign"))[0]
+    answer = (proxy.calls_of("open") or proxy.calls_of("sign"))[0]
     if answer.status != 200:
         raise Refusal(f"{answer.status} {json.loads(answer.reply)['error']}")
     if answer.verb == "open":
         opened = wire.VaultOpened.from_bytes(answer.reply)
     else:
         opened = wire.Signing.from_bytes(answer.reply).vault or wire.VaultOpened({}, b"")
-    secret = bytes(mine.combine(opened.halves, stage.seal_keys()).secret)
+    secret = bytes(mine.combine(opened.halves, env.seal_keys()).secret)
     store = SecretStore.from_text(key["secret_store"])
-    return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
+    return succeed_if(
+        weakened_builds.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing"
+    )
 
 
-def seal_keys_of_its_own(stage: Stage) -> Finding:
+def seal_keys_of_its_own(env: AttackEnvironment) -> Finding:
     """The user's new vault is sealed to keys of the gateway's own."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     mine = {party: SealKey.fresh(SystemRng()) for party in MPC_NODES}
 
     def substitute(call: Call) -> None:
@@ -105,18 +107,18 @@ def seal_keys_of_its_own(stage: Stage) -> Finding:
                 entry["seal_key"] = mine[entry["identifier"]].public.hex()
             call.reply = json.dumps(said).encode()
 
-    door.after = substitute
-    return _opened_by(stage, alice.generate(), mine)
+    proxy.after = substitute
+    return _opened_by(env, alice.generate(), mine)
 
 
-def replaced_seal_keys(stage: Stage) -> Finding:
+def replaced_seal_keys(env: AttackEnvironment) -> Finding:
     """The MPC nodes' seal keys have leaked, and have been replaced. The gateway goes on showing the
     old ones, signed as they once were, to a REST node that has just been started."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     alice.generate()
     leaked, shown = dict[PartyId, SealKey](), dict[int, wire.Hello]()
     for party in MPC_NODES:
-        node = stage.node(party)
+        node = env.node(party)
         leaked[party], shown[party] = node._boot.seal_key, node.hello()
         with node.store.database.transaction() as cursor:
             cursor.execute("DELETE FROM secrets WHERE name = 'seal_key'")
@@ -133,66 +135,72 @@ def replaced_seal_keys(stage: Stage) -> Finding:
                 entry |= {"seal_key": old.seal_key.hex(), "signature": old.signature.hex()}
             call.reply = json.dumps(said).encode()
 
-    door.after = substitute
-    stage.restart_node()
-    return _opened_by(stage, alice.recover(), leaked)
+    proxy.after = substitute
+    env.restart_node()
+    return _opened_by(env, alice.recover(), leaked)
 
 
-def _opened_by(stage: Stage, key: Strings, seal_keys: Mapping[PartyId, SealKey]) -> Finding:
+def _opened_by(
+    env: AttackEnvironment, key: Strings, seal_keys: Mapping[PartyId, SealKey]
+) -> Finding:
     """What is sealed to these keys."""
     store = SecretStore.from_text(key["secret_store"])
-    halves = [stage.opened_half(store, party, seal_keys[party]) for party in MPC_NODES]
+    halves = [env.open_half(store, party, seal_keys[party]) for party in MPC_NODES]
     secret = bytes(a ^ b for a, b in zip(*halves, strict=True))
-    return proven(weak.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing")
+    return succeed_if(
+        weakened_builds.confirms(store, secret), "pw_key and pepper of the user's vault", "nothing"
+    )
 
 
-def message_of_its_own(stage: Stage) -> Finding:
+def message_of_its_own(env: AttackEnvironment) -> Finding:
     """While a user signs: the request to the MPC node names another message."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
 
     def substitute(call: Call) -> None:
         if call.verb == "sign":
             call.body = replace(wire.Sign.from_bytes(call.body), message=WANTED).to_bytes()
 
-    door.before = substitute
+    proxy.before = substitute
     signature = b""
     with suppress(Refusal):
         signature = alice.sign(key)
-    (asked,) = door.of("sign")
+    (asked,) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
-    return forged(CURVE, key["public_key"], signature, "the user's share of the signature")
+    return check_forgery(CURVE, key["public_key"], signature, "the user's share of the signature")
 
 
-def path_of_its_own(stage: Stage) -> Finding:
+def path_of_its_own(env: AttackEnvironment) -> Finding:
     """While a user signs with a child key: the request to the MPC node names another child."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate("secp256k1")
 
     def substitute(call: Call) -> None:
         if call.verb == "sign":
             call.body = replace(wire.Sign.from_bytes(call.body), path=(8,)).to_bytes()
 
-    door.before = substitute
+    proxy.before = substitute
     with suppress(Refusal):
         alice.sign(key, path="m/7")
-    (asked, *_) = door.of("sign")
+    (asked, *_) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
     answered = len(wire.Signing.from_bytes(asked.reply).messages)
-    return proven(answered > 0, "the MPC node signs with a child that nobody asked for", "nothing")
+    return succeed_if(
+        answered > 0, "the MPC node signs with a child that nobody asked for", "nothing"
+    )
 
 
-def first_messages_of_its_own(stage: Stage) -> Finding:
+def first_messages_of_its_own(env: AttackEnvironment) -> Finding:
     """While a user signs: the client's first messages are another client's, of another message.
 
     With a signature share of the MPC node for a message of its own, the gateway would lack the
     client's; it never comes to that.
     """
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
-    share = stage.shares(stage.me)[key["key_id"]]
+    share = env.shares(env.me)[key["key_id"]]
     sent: list[wire.Sign] = []
 
     def substitute(call: Call) -> None:
@@ -202,30 +210,30 @@ def first_messages_of_its_own(stage: Stage) -> Finding:
             sent.append(replace(body, message=WANTED, messages=party, first=hashes(party)))
             call.body = sent[-1].to_bytes()
 
-    door.before = substitute
+    proxy.before = substitute
     with suppress(Refusal):
         alice.sign(key)
-    (asked,) = door.of("sign")
+    (asked,) = proxy.calls_of("sign")
     if asked.status != 200:
         raise Refusal(f"{asked.status} {json.loads(asked.reply)['error']}")
     answered = len(wire.Signing.from_bytes(asked.reply).messages)
-    return proven(answered > 0, "the MPC node signs with a client that is none", "nothing")
+    return succeed_if(answered > 0, "the MPC node signs with a client that is none", "nothing")
 
 
-def strangers_halves(stage: Stage) -> Finding:
+def strangers_halves(env: AttackEnvironment) -> Finding:
     """Halves that a stranger has sealed for the user are opened by whoever has a token."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
     secret = SystemRng().bytes(HALF_BYTES)
-    thief = stage.thief(stage.service.gateway.token("alice"))
+    thief = env.stolen_credentials(env.service.gateway.token("alice"))
     store = SecretStore.from_text(key["secret_store"])
     halves = seal_halves(
-        bytearray(secret), stage.seal_keys(), store.key_id, alice.user_id, SystemRng()
+        bytearray(secret), env.seal_keys(), store.key_id, alice.user_id, SystemRng()
     )
     own = {party: SystemRng().bytes(KEY_BYTES) for party in MPC_NODES}
     forged_store = replace(store, halves=halves, auth_keys=own)
     opened = thief.open_vault({**key, "secret_store": forged_store.to_text()})
-    return proven(opened == secret, "the MPC nodes open what a stranger has sealed", "")
+    return succeed_if(opened == secret, "the MPC nodes open what a stranger has sealed", "")
 
 
 def stand_in(share: KeyShare, session_id: bytes, signer: PartyId) -> tuple[bytes, ...]:
@@ -244,17 +252,17 @@ ENTRIES = (
         id="recovery with an issued token",
         cells=((PINNED, K), (UNPINNED, K)),
         name="recovers the key as the user, with a token of its own issue",
-        play=outside.recovery,
+        run=outside.recovery,
         covers=("the client's side of a recovery, activated, by the gateway",),
     ),
     Entry(
         id="silent recovery by the gateway",
         cells=((PINNED, K), (UNPINNED, K)),
         name="a recovery without activation, then signs at an MPC node with its share",
-        play=silent_recovery,
+        run=silent_recovery,
         check="MPC nodes sign with shares in force alone",
         says="no such key",
-        research=lambda: ResearchBuild(weak.ANY_SHARE_SIGNS),
+        research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
         each_node=True,
         covers=("the client's side of a recovery, not activated, by the gateway",),
     ),
@@ -262,49 +270,49 @@ ENTRIES = (
         id="a reply key of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="puts its own reply key into a user's request to open the vault",
-        play=reply_key_of_its_own,
+        run=reply_key_of_its_own,
         both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
-        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
     Entry(
         id="a request without a proof",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="leaves out what authenticates the request",
-        play=request_without_proof,
+        run=request_without_proof,
         both_ways=True,
         check="a request without a proof opens nothing",
         says="no request of whoever holds",
-        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted reply keys",),
     ),
     Entry(
         id="seal keys of its own",
         cells=((PINNED, K), (PINNED, P), (UNPINNED, K), (UNPINNED, P)),
         name="hands out seal keys of its own",
-        play=seal_keys_of_its_own,
+        run=seal_keys_of_its_own,
         check="seal keys are signed by the MPC nodes' identities",
         says="seal key",
-        research=lambda: ResearchBuild(weak.ANY_SEAL_KEY),
+        research=lambda: ResearchBuild(weakened_builds.ANY_SEAL_KEY),
         covers=("substituted seal keys",),
     ),
     Entry(
         id="seal keys that were replaced",
         cells=((PINNED, P), (UNPINNED, P)),
         name="hands out seal keys that have leaked and been replaced since",
-        play=replaced_seal_keys,
+        run=replaced_seal_keys,
         check="the MPC nodes' votes name their present seal keys",
         says="seal key is one that it has replaced",
-        research=lambda: ResearchBuild(weak.SEALED_UNSEEN),
+        research=lambda: ResearchBuild(weakened_builds.SEALED_UNSEEN),
         covers=("replaced seal keys",),
     ),
     Entry(
         id="a message of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another message into a user's request to sign",
-        play=message_of_its_own,
+        run=message_of_its_own,
         both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
@@ -314,32 +322,32 @@ ENTRIES = (
         id="a path of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another path into a user's request to sign",
-        play=path_of_its_own,
+        run=path_of_its_own,
         both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
-        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted paths",),
     ),
     Entry(
         id="first messages of its own",
         cells=((PINNED, K), (UNPINNED, K)),
         name="puts another client's first messages into a user's request to sign",
-        play=first_messages_of_its_own,
+        run=first_messages_of_its_own,
         both_ways=True,
         check="the request is authenticated with keys that the gateway does not have",
         says="no request of whoever holds",
-        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("substituted first messages",),
     ),
     Entry(
         id="halves sealed by a stranger",
         cells=(("token", P), ("mpc node + token", P), ("gateway + mpc node", P)),
         name="seals halves of its own for the user, and has them opened",
-        play=strangers_halves,
+        run=strangers_halves,
         check="the request is authenticated with keys of the epoch",
         says="no request of whoever holds",
-        research=lambda: ResearchBuild(weak.NO_USE_CHECK),
+        research=lambda: ResearchBuild(weakened_builds.NO_USE_CHECK),
         covers=("halves sealed by a stranger",),
     ),
 )

@@ -10,16 +10,23 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final
 
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
+    CURVE,
+    Ask,
+    AttackEnvironment,
+    Strings,
+    User,
+    random_id,
+)
 from mpcsim.attacks.service.builds import Part, ResearchBuild
-from mpcsim.attacks.service.cells.directly import Made, generated, recovered
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.cells.direct_calls import SessionShares, run_generation, run_recovery
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import CURVE, Ask, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.errors import no_such_session
-from mpcsim.service.mpc_node.store import OutOfStep, StoredShare
+from mpcsim.service.mpc_node.store import StaleUpdate, StoredShare
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.standing import Drop, End, Ended
 from mpcsim.service.rpc.statements import Abort, LogHead, SignedRecord
@@ -29,7 +36,7 @@ Asks = dict[PartyId, Ask]
 # ------------------------------------------------------------------ without the checks
 
 
-def _obedient(node: Any) -> None:
+def _obey_gateway(node: Any) -> None:
     """Votes for whatever there is, puts in force and drops whatever it is told to."""
     store = node.store
 
@@ -40,7 +47,7 @@ def _obedient(node: Any) -> None:
         with store._database.transaction() as cursor:
             keep = "UPDATE shares SET state = 'voted' WHERE key_id = ? AND state = 'prepared'"
             cursor.execute(keep, (share.key_id,))
-        vote = node._voting._signing(share)(share, LogHead(0, bytes(32)))
+        vote = node._voting._vote_signer(share)(share, LogHead(0, bytes(32)))
         return SignedRecord.from_bytes(vote)
 
     def activate(grant: Any, data: bytes) -> None:
@@ -63,25 +70,25 @@ def _obedient(node: Any) -> None:
     node._verbs = {**node._verbs, "vote": vote, "activate": activate, "drop": forget}
 
 
-def _aborting(node: Any) -> None:
+def _sign_any_abort(node: Any) -> None:
     def abort(grant: Any, data: bytes) -> Ended:
         return Ended(node._context.identity.sign(End.from_bytes(data).abort), None)
 
     node._verbs = {**node._verbs, "abort": abort}
 
 
-def _believing(node: Any) -> None:
+def _skip_vote_check(node: Any) -> None:
     node._voting._voted_for = lambda body: True
 
 
-def _minding_whose(node: Any) -> None:
+def _abort_own_shares_only(node: Any) -> None:
     store = node.store
     honest = store.abort
 
     def abort(user_id: str, curve: str, key_id: str, **keywords: Any) -> StoredShare | None:
         share = store.find(key_id)
         if share is not None and (share.user_id, share.curve) != (user_id, curve):
-            raise OutOfStep("the share is of another user or curve")
+            raise StaleUpdate("the share is of another user or curve")
         found: StoredShare | None = honest(user_id, curve, key_id, **keywords)
         return found
 
@@ -89,78 +96,82 @@ def _minding_whose(node: Any) -> None:
 
 
 ON_THE_GATEWAYS_WORD: Final = Part(
-    "MPC nodes that put in force what the gateway says", weak.at_both(_obedient)
+    "MPC nodes that put in force what the gateway says",
+    weakened_builds.for_both_nodes(_obey_gateway),
 )
-ABORTS_ANYTHING: Final = Part("MPC nodes that sign any abort", weak.at_both(_aborting))
+ABORTS_ANYTHING: Final = Part(
+    "MPC nodes that sign any abort", weakened_builds.for_both_nodes(_sign_any_abort)
+)
 ABORTS_UNSEEN: Final = Part(
-    "MPC nodes that abort what neither has a share of", weak.at_both(_believing)
+    "MPC nodes that abort what neither has a share of",
+    weakened_builds.for_both_nodes(_skip_vote_check),
 )
 MINDS_WHOSE: Final = Part(
     "MPC nodes that abort nothing of which they hold another user's share",
-    weak.at_both(_minding_whose),
+    weakened_builds.for_both_nodes(_abort_own_shares_only),
 )
 
 
 # ------------------------------------------------------------------ what the gateway asks
 
 
-def _asks(stage: Stage, user: User) -> Asks:
-    return {party: stage.granted(party, user.user_id) for party in MPC_NODES}
+def _access_to_nodes(env: AttackEnvironment, user: User) -> Asks:
+    return {party: env.gateway_access(party, user.user_id) for party in MPC_NODES}
 
 
-def _voted(asks: Asks, made: Made, *parties: PartyId) -> SignedRecord:
+def _collect_votes(asks: Asks, made: SessionShares, *parties: PartyId) -> SignedRecord:
     """Votes for what a session has made, put together."""
     body = wire.Activate(made.session_id, bytes.fromhex(made.key_id))
     votes = [SignedRecord.from_bytes(asks[party]("vote", body)) for party in parties]
     return reduce(SignedRecord.with_vote, votes)
 
 
-def _sessions_off(asks: Asks, made: Made) -> None:
+def _close_sessions(asks: Asks, made: SessionShares) -> None:
     for ask in asks.values():
         with suppress(Refusal):
             ask("close", wire.Close(made.session_id))
 
 
-def _present(stage: Stage, party: PartyId, key: Strings) -> bool:
-    return key["key_id"] in stage.shares(party)
+def _holds_share(env: AttackEnvironment, party: PartyId, key: Strings) -> bool:
+    return key["key_id"] in env.shares(party)
 
 
 # ------------------------------------------------------------------ another key in its place
 
 
-def generation_on_the_side(stage: Stage) -> Finding:
+def generation_on_the_side(env: AttackEnvironment) -> Finding:
     """A generation is begun at the MPC nodes before the user has a key; when it has one, both are
     asked to vote for the other."""
-    alice = stage.user()
-    asks = _asks(stage, alice)
-    planted = generated(stage, asks, CURVE)
+    alice = env.user()
+    asks = _access_to_nodes(env, alice)
+    planted = run_generation(env, asks, CURVE)
     key = alice.generate()
-    signed = _voted(asks, planted, *MPC_NODES)
+    signed = _collect_votes(asks, planted, *MPC_NODES)
     for party in MPC_NODES:
         asks[party]("activate", signed)
     public_key = planted.shares[0].public_key.encode().hex()
-    held = {stage.shares(party)[planted.key_id].public_key.encode().hex() for party in MPC_NODES}
-    return proven(
-        held == {public_key} and not any(_present(stage, party, key) for party in MPC_NODES),
+    held = {env.shares(party)[planted.key_id].public_key.encode().hex() for party in MPC_NODES}
+    return succeed_if(
+        held == {public_key} and not any(_holds_share(env, party, key) for party in MPC_NODES),
         "a generation on the side has replaced the key in force",
         "the key in force is still there",
     )
 
 
-def recovery_on_the_side(stage: Stage) -> Finding:
+def recovery_on_the_side(env: AttackEnvironment) -> Finding:
     """One MPC node has voted for a recovery that then came to nothing; the user recovers; and the
     older one is to replace the newer."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    asks = _asks(stage, alice)
-    record = stage.shares(stage.me)[key["key_id"]].record
-    planted = recovered(stage, record, asks)
-    half = _voted(asks, planted, stage.me)
-    _sessions_off(asks, planted)
+    asks = _access_to_nodes(env, alice)
+    record = env.shares(env.me)[key["key_id"]].record
+    planted = run_recovery(env, record, asks)
+    half = _collect_votes(asks, planted, env.me)
+    _close_sessions(asks, planted)
     new = alice.recover()
-    asks[stage.me]("activate", half)
-    return proven(
-        not _present(stage, stage.me, new),
+    asks[env.me]("activate", half)
+    return succeed_if(
+        not _holds_share(env, env.me, new),
         "a recovery on the side has replaced the share in force",
         "the share in force is still there",
     )
@@ -169,142 +180,144 @@ def recovery_on_the_side(stage: Stage) -> Finding:
 # ------------------------------------------------------------------ half and half
 
 
-def two_recoveries(stage: Stage) -> Finding:
+def two_recoveries(env: AttackEnvironment) -> Finding:
     """Two recoveries from one epoch, one settled at either MPC node: nothing would fit any more."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    asks = _asks(stage, alice)
-    record = stage.shares(MPC_NODES[0])[key["key_id"]].record
+    asks = _access_to_nodes(env, alice)
+    record = env.shares(MPC_NODES[0])[key["key_id"]].record
     halves = {}
     for party in MPC_NODES:
-        made = recovered(stage, record, asks)
-        halves[party] = _voted(asks, made, party)
-        _sessions_off(asks, made)
+        made = run_recovery(env, record, asks)
+        halves[party] = _collect_votes(asks, made, party)
+        _close_sessions(asks, made)
     said = []
     for party, half in halves.items():
         try:
             asks[party]("activate", half)
         except Refusal as refusal:
             said.append(str(refusal))
-    alice = stage.user()
+    alice = env.user()
     try:
         alice.sign(key)
     except Refusal:
         with suppress(Refusal):
             alice.sign(alice.recover())
             raise Refusal("; ".join(said)) from None
-        return proven(True, "no two shares of the key fit together any more", "")
+        return succeed_if(True, "no two shares of the key fit together any more", "")
     raise Refusal("; ".join(said) or "the key still signs")
 
 
-def one_session_for_two(stage: Stage) -> Finding:
+def one_session_for_two(env: AttackEnvironment) -> Finding:
     """One generation, in one user's name at one MPC node and in another's at the other; both vote.
     Neither vote can ever come into force: they are to keep both users from having a key."""
-    alice, bob = stage.user(), stage.user("bob")
+    alice, bob = env.user(), env.user("bob")
     asks = {
-        stage.me: stage.granted(stage.me, alice.user_id),
-        stage.other: stage.granted(stage.other, bob.user_id),
+        env.me: env.gateway_access(env.me, alice.user_id),
+        env.other: env.gateway_access(env.other, bob.user_id),
     }
-    made = generated(stage, asks, CURVE)
+    made = run_generation(env, asks, CURVE)
     for party in MPC_NODES:
-        _voted(asks, made, party)
-    _sessions_off(asks, made)
+        _collect_votes(asks, made, party)
+    _close_sessions(asks, made)
     try:
         for user in (alice, bob):
             user.sign(user.generate())
     except Refusal as refusal:
-        return proven(True, f"a user can have no key: {refusal}", "")
+        return succeed_if(True, f"a user can have no key: {refusal}", "")
     raise Refusal("both votes are aborted: each user makes a key, and signs")
 
 
-def vote_and_abort(stage: Stage) -> Finding:
+def vote_and_abort(env: AttackEnvironment) -> Finding:
     """Both a vote and an abort for one epoch, in either order: enough to settle it both ways."""
-    alice = stage.user()
-    asks = _asks(stage, alice)
-    made = generated(stage, asks, CURVE)
+    alice = env.user()
+    asks = _access_to_nodes(env, alice)
+    made = run_generation(env, asks, CURVE)
     abort = End(Abort(alice.user_id, CURVE, bytes.fromhex(made.key_id)), None)
-    ask = asks[stage.me]
-    _voted(asks, made, stage.me)
+    ask = asks[env.me]
+    _collect_votes(asks, made, env.me)
     ended = Ended.from_bytes(ask("abort", abort))
     if ended.signature is not None:
-        return proven(True, "one epoch has the node's vote and its abort", "")
-    other_user = stage.user("bob")
-    asks = _asks(stage, other_user)
-    other = generated(stage, asks, CURVE)
+        return succeed_if(True, "one epoch has the node's vote and its abort", "")
+    other_user = env.user("bob")
+    asks = _access_to_nodes(env, other_user)
+    other = run_generation(env, asks, CURVE)
     abort = End(Abort(other_user.user_id, CURVE, bytes.fromhex(other.key_id)), None)
-    ended = Ended.from_bytes(asks[stage.me]("abort", abort))
-    _voted(asks, other, stage.me)
-    return proven(ended.signature is not None, "one epoch has the node's abort and its vote", "")
+    ended = Ended.from_bytes(asks[env.me]("abort", abort))
+    _collect_votes(asks, other, env.me)
+    return succeed_if(
+        ended.signature is not None, "one epoch has the node's abort and its vote", ""
+    )
 
 
-def votes_of_one(stage: Stage) -> Finding:
+def votes_of_one(env: AttackEnvironment) -> Finding:
     """A record with one MPC node's vote only, or that vote twice, is to come into force."""
-    alice = stage.user()
+    alice = env.user()
     alice.generate()
-    asks = _asks(stage, alice)
-    record = next(iter(stage.shares(stage.me).values())).record
-    made = recovered(stage, record, asks)
-    half = _voted(asks, made, stage.me)
-    mine = half.signatures[stage.me]
+    asks = _access_to_nodes(env, alice)
+    record = next(iter(env.shares(env.me).values())).record
+    made = run_recovery(env, record, asks)
+    half = _collect_votes(asks, made, env.me)
+    mine = half.signatures[env.me]
     doubled = replace(
         half,
-        heads=dict.fromkeys(MPC_NODES, half.heads[stage.me]),
+        heads=dict.fromkeys(MPC_NODES, half.heads[env.me]),
         signatures=dict.fromkeys(MPC_NODES, mine),
         seal_numbers=dict.fromkeys(MPC_NODES, 0),
     )
-    asks[stage.me]("activate", doubled)
-    return proven(
-        made.key_id in stage.shares(stage.me),
-        f"the {ROLES[stage.me]} has replaced its share, the other has not",
+    asks[env.me]("activate", doubled)
+    return succeed_if(
+        made.key_id in env.shares(env.me),
+        f"the {ROLES[env.me]} has replaced its share, the other has not",
         "nothing has come into force",
     )
 
 
-def another_epochs_abort(stage: Stage) -> Finding:
+def another_epochs_abort(env: AttackEnvironment) -> Finding:
     """A share that has been voted for is to be dropped on another epoch's abort."""
-    alice = stage.user()
-    asks = _asks(stage, alice)
-    made = generated(stage, asks, CURVE)
-    _voted(asks, made, stage.me)
+    alice = env.user()
+    asks = _access_to_nodes(env, alice)
+    made = run_generation(env, asks, CURVE)
+    _collect_votes(asks, made, env.me)
     epoch = bytes.fromhex(made.key_id)
-    aside = generated(stage, asks, CURVE)
+    aside = run_generation(env, asks, CURVE)
     other = Abort(alice.user_id, CURVE, bytes.fromhex(aside.key_id))
-    ended = Ended.from_bytes(asks[stage.other]("abort", End(other, None)))
+    ended = Ended.from_bytes(asks[env.other]("abort", End(other, None)))
     drop = Drop(replace(other, epoch=epoch), ended.signature or bytes(64))
-    asks[stage.me]("drop", drop)
-    return proven(
-        made.key_id not in stage.shares(stage.me),
+    asks[env.me]("drop", drop)
+    return succeed_if(
+        made.key_id not in env.shares(env.me),
         "a share with a vote is dropped without the other node's abort",
         "the share is still there",
     )
 
 
-def epoch_of_nobodys(stage: Stage) -> Finding:
+def epoch_of_nobodys(env: AttackEnvironment) -> Finding:
     """With a user's token: a session is to put an epoch in force that it has not made, so that the
     MPC nodes sign, and remember for good, that they never vote for that."""
-    alice = stage.user()
-    thief = stage.thief(alice.token)
-    thief.take_new()
+    alice = env.user()
+    thief = env.stolen_credentials(alice.token)
+    thief.generate_unactivated()
     epoch, said = random_id(), ""
     with suppress(Refusal):
         thief.activate(epoch, alice.token)
     for party in MPC_NODES:
-        rows = stage.node(party).store._database.rows("SELECT key_id, what FROM signed")
+        rows = env.node(party).store._database.rows("SELECT key_id, what FROM signed")
         if (epoch.hex(), "abort") not in rows:
             said = f"the {ROLES[party]} keeps no abort of it"
-    return proven(not said, "both MPC nodes keep an abort of whatever a caller names", said)
+    return succeed_if(not said, "both MPC nodes keep an abort of whatever a caller names", said)
 
 
-def abort_without_a_vote(stage: Stage) -> Finding:
+def abort_without_a_vote(env: AttackEnvironment) -> Finding:
     """An MPC node is asked to abort an epoch that neither node holds; the vote that it is shown is
     for another."""
-    alice = stage.user()
-    asks = _asks(stage, alice)
-    made = generated(stage, asks, CURVE)
-    vote = _voted(asks, made, stage.other)
+    alice = env.user()
+    asks = _access_to_nodes(env, alice)
+    made = run_generation(env, asks, CURVE)
+    vote = _collect_votes(asks, made, env.other)
     end = End(Abort(alice.user_id, CURVE, random_id()), vote)
-    ended = Ended.from_bytes(asks[stage.me]("abort", end))
-    return proven(ended.signature is not None, "the abort of an epoch yet to be made", "")
+    ended = Ended.from_bytes(asks[env.me]("abort", end))
+    return succeed_if(ended.signature is not None, "the abort of an epoch yet to be made", "")
 
 
 K, W, P, X = Goal.K, Goal.W, Goal.P, Goal.X
@@ -316,7 +329,7 @@ ENTRIES = (
         id="a generation on the side, at the MPC nodes",
         cells=(*((row, W) for row in BOTH), *AT_NODES),
         name="prepares a key before the user has one, and has it voted for afterwards",
-        play=generation_on_the_side,
+        run=generation_on_the_side,
         check="what comes into force ends what else was prepared; a first key replaces nothing",
         says="no such session",
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
@@ -326,7 +339,7 @@ ENTRIES = (
         id="a recovery on the side, at the MPC nodes",
         cells=AT_NODES,
         name="has one node's vote for a recovery, and uses it after another one",
-        play=recovery_on_the_side,
+        run=recovery_on_the_side,
         check="an old share goes only against both nodes' votes for one epoch",
         says="has not signed this record",
         each_node=True,
@@ -336,7 +349,7 @@ ENTRIES = (
         id="two recoveries, one at either node",
         cells=AT_NODES,
         name="settles another recovery at each MPC node",
-        play=two_recoveries,
+        run=two_recoveries,
         check="an old share goes only against both nodes' votes for one epoch",
         says="has not signed this record",
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
@@ -346,7 +359,7 @@ ENTRIES = (
         id="one session for two users",
         cells=AT_NODES,
         name="passes one session off as one user's here and as another's there",
-        play=one_session_for_two,
+        run=one_session_for_two,
         check=(
             "a node signs the abort of whatever the other has voted for, unless it has voted, too"
         ),
@@ -359,7 +372,7 @@ ENTRIES = (
         id="a vote and an abort",
         cells=AT_NODES,
         name="gets both from one MPC node for one epoch",
-        play=vote_and_abort,
+        run=vote_and_abort,
         check=(
             "a node signs for an epoch a vote or an abort, never both, and forgets what it aborts"
         ),
@@ -372,7 +385,7 @@ ENTRIES = (
         id="one node's vote, twice",
         cells=AT_NODES,
         name="has a share replaced with one MPC node's vote in both places",
-        play=votes_of_one,
+        run=votes_of_one,
         check="both signatures are checked under both identities",
         says="has not signed this record",
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
@@ -383,7 +396,7 @@ ENTRIES = (
         id="another epoch's abort",
         cells=AT_NODES,
         name="has a share with a vote dropped by an abort of something else",
-        play=another_epochs_abort,
+        run=another_epochs_abort,
         check="the abort names its epoch, and is signed",
         says="has not signed this abort",
         research=lambda: ResearchBuild(ON_THE_GATEWAYS_WORD),
@@ -394,7 +407,7 @@ ENTRIES = (
         id="an epoch of nobody's",
         cells=(("token", X),),
         name="asks to put an epoch in force that nobody has made",
-        play=epoch_of_nobodys,
+        run=epoch_of_nobodys,
         check="a node signs no abort of what neither holds a share of: callers fill no store",
         says="keeps no abort of it",
         research=lambda: ResearchBuild(ABORTS_UNSEEN),
@@ -403,7 +416,7 @@ ENTRIES = (
         id="an abort of what is yet to be made",
         cells=(*AT_NODES, ("mpc node", X)),
         name="has an MPC node abort an epoch, with the other's vote for something else",
-        play=abort_without_a_vote,
+        run=abort_without_a_vote,
         check="the vote that is shown is for that epoch",
         says="neither node has such a share",
         research=lambda: ResearchBuild(ABORTS_UNSEEN),

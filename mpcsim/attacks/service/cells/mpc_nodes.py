@@ -7,32 +7,32 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from mpcsim.attacks.service import weak
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.cells.directly import (
-    asking,
-    client_share,
-    first_that_works,
-    recovered,
-    sent_to,
-    vault_key,
-)
-from mpcsim.attacks.service.cells.outside import count_accepted
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import Asked, Call
-from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import (
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
     CURVE,
     HONEST,
     PASSWORD,
     SETTLING_MS,
     WANTED,
-    Stage,
-    forged,
-    guessed,
-    key_taken,
+    AttackEnvironment,
+    check_forgery,
+    check_key_recovery,
+    matching_guess,
     verifies,
 )
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.cells.direct_calls import (
+    access_with,
+    client_share,
+    corrupt_node_after_use,
+    first_success,
+    run_recovery,
+    vault_key,
+)
+from mpcsim.attacks.service.cells.outside import count_accepted
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.hostile import Call, RecordedRequest
+from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.table import Goal
 from mpcsim.crypto.groups.curves import curve
 from mpcsim.crypto.rng import SystemRng
@@ -64,53 +64,57 @@ LOOK_UPS = ("user", "keys", "wallet", "token?id={key_id}")
 # ------------------------------------------------------------------ alone
 
 
-def client_side(stage: Stage) -> Finding:
+def client_side(env: AttackEnvironment) -> Finding:
     """The client's side of a recovery at the gateway, with what the node has been shown."""
-    hostile, public_key, _ = sent_to(stage)
+    hostile, public_key, _ = corrupt_node_after_use(env)
 
     def use(credential: Any) -> KeyShare:
-        stage.look_up("/wallet/v1/user", credential)
-        return stage.thief(credential).take_share()
+        env.get_registered("/wallet/v1/user", credential)
+        return env.stolen_credentials(credential).recover_unactivated()
 
-    share = first_that_works({asked.credential for asked in hostile.asked}, use)
-    mine = stage.shares(stage.me)[share.record.epoch.hex()]
-    return key_taken((share, mine), public_key, "one ordinary call, then a recovery unactivated")
+    share = first_success({asked.credential for asked in hostile.requests}, use)
+    mine = env.shares(env.me)[share.record.epoch.hex()]
+    return check_key_recovery(
+        (share, mine), public_key, "one ordinary call, then a recovery unactivated"
+    )
 
 
-def replay_everywhere(stage: Stage) -> Finding:
+def replay_everywhere(env: AttackEnvironment) -> Finding:
     """Everything the node has been shown, at the gateway and at the other MPC node, at every verb.
 
     What the other node accepts is used for a recovery between the two, without the gateway.
     """
-    hostile, public_key, key = sent_to(stage)
+    hostile, public_key, key = corrupt_node_after_use(env)
     tries: list[Callable[[], Any]] = []
-    for asked in hostile.asked:
-        tries += [_at_other(stage, asked, verb) for verb in stage.node_verbs()]
-        tries += [_at_gateway(stage, asked, verb) for verb in stage.gateway_verbs()]
-        tries += [_look_up(stage, asked, path.format(**key)) for path in LOOK_UPS]
+    for asked in hostile.requests:
+        tries += [_at_other(env, asked, verb) for verb in env.node_verbs()]
+        tries += [_at_gateway(env, asked, verb) for verb in env.gateway_verbs()]
+        tries += [_look_up(env, asked, path.format(**key)) for path in LOOK_UPS]
 
-    def use(asked: Asked) -> list[KeyShare]:
-        (mine,) = stage.shares(stage.me).values()
-        asks = {stage.other: asking(stage, stage.other, asked.credential)}
-        return recovered(stage, mine.record, asks, mine).shares
+    def use(asked: RecordedRequest) -> list[KeyShare]:
+        (mine,) = env.shares(env.me).values()
+        asks = {env.other: access_with(env, env.other, asked.credential)}
+        return run_recovery(env, mine.record, asks, mine).shares
 
     accepted = count_accepted(tries)
-    stage.service.wait(SETTLING_MS)
-    shares = first_that_works(hostile.asked, use)
-    return key_taken(shares, public_key, f"{accepted} replays accepted; a recovery between the two")
+    env.service.wait(SETTLING_MS)
+    shares = first_success(hostile.requests, use)
+    return check_key_recovery(
+        shares, public_key, f"{accepted} replays accepted; a recovery between the two"
+    )
 
 
-def _at_other(stage: Stage, asked: Asked, verb: str) -> Callable[[], Any]:
-    ask = asking(stage, stage.other, asked.credential)
+def _at_other(env: AttackEnvironment, asked: RecordedRequest, verb: str) -> Callable[[], Any]:
+    ask = access_with(env, env.other, asked.credential)
     return lambda: ask(verb, _Raw(asked.body))
 
 
-def _at_gateway(stage: Stage, asked: Asked, verb: str) -> Callable[[], Any]:
-    return lambda: stage.gateway(verb, asked.body, asked.credential)
+def _at_gateway(env: AttackEnvironment, asked: RecordedRequest, verb: str) -> Callable[[], Any]:
+    return lambda: env.ask_gateway(verb, asked.body, asked.credential)
 
 
-def _look_up(stage: Stage, asked: Asked, path: str) -> Callable[[], Any]:
-    return lambda: stage.look_up(f"/wallet/v1/{path}", asked.credential)
+def _look_up(env: AttackEnvironment, asked: RecordedRequest, path: str) -> Callable[[], Any]:
+    return lambda: env.get_registered(f"/wallet/v1/{path}", asked.credential)
 
 
 class _Raw(wire.Body):
@@ -123,14 +127,14 @@ class _Raw(wire.Body):
         return self._data
 
 
-def vote_of_its_own(stage: Stage) -> Finding:
+def vote_of_its_own(env: AttackEnvironment) -> Finding:
     """The node votes for a record with a public key of its own, in the place of the key that all
     three have made."""
-    hostile, alice = stage.corrupt_node(), stage.user()
+    hostile, alice = env.corrupt_node(), env.user()
     group = curve(CURVE)
     secret = group.random_scalar(SystemRng())
     mine = group.base(secret).encode()
-    identity = stage.node(stage.me)._context.identity
+    identity = env.node(env.me)._context.identity
 
     def answer(verb: str, credential: Any, body: bytes) -> bytes:
         reply: bytes = hostile.honest.handle(verb, credential, body)
@@ -138,76 +142,74 @@ def vote_of_its_own(stage: Stage) -> Finding:
             return reply
         signed = SignedRecord.from_bytes(reply)
         forged = replace(signed.record, public_key=mine)
-        signature = identity.sign(
-            Vote(forged, signed.heads[stage.me], signed.seal_numbers[stage.me])
-        )
-        return replace(signed, record=forged, signatures={stage.me: signature}).to_bytes()
+        signature = identity.sign(Vote(forged, signed.heads[env.me], signed.seal_numbers[env.me]))
+        return replace(signed, record=forged, signatures={env.me: signature}).to_bytes()
 
     hostile.answer = answer  # type: ignore[method-assign]
     key = alice.generate()
-    return proven(key["public_key"] == f"0x{mine.hex()}", "the user adopts the node's key", "")
+    return succeed_if(key["public_key"] == f"0x{mine.hex()}", "the user adopts the node's key", "")
 
 
-def a_strangers_word(stage: Stage) -> Finding:
+def a_strangers_word(env: AttackEnvironment) -> Finding:
     """When the gateway is started, the node says once that it is somebody else; then the truth."""
-    hostile, alice = stage.corrupt_node(), stage.user()
+    hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
-    true, other = stage.node(stage.me).hello(), Identity.fresh(SystemRng())
-    signature = other.sign(SealKeyStatement(stage.me, true.seal_key, true.seal_number))
+    true, other = env.node(env.me).hello(), Identity.fresh(SystemRng())
+    signature = other.sign(SealKeyStatement(env.me, true.seal_key, true.seal_number))
     forged = replace(true, identity=other.public, signature=signature)
     hostile.hello = lambda: forged  # type: ignore[method-assign]
-    stage.restart_gateway()
+    env.restart_gateway()
     hostile.hello = lambda: true  # type: ignore[method-assign]
-    stage.service.wait(SETTLING_MS)
+    env.service.wait(SETTLING_MS)
     try:
         key = alice.recover()
     except Refusal as refusal:
-        return proven(True, f"no key is made any more: {refusal}", "")
+        return succeed_if(True, f"no key is made any more: {refusal}", "")
     alice.sign(key)
     raise Refusal("a stranger is refused, and forgotten: the key is recovered, and signs")
 
 
-def half_of_the_vault(stage: Stage) -> Finding:
+def half_of_the_vault(env: AttackEnvironment) -> Finding:
     """The node opens its half of every store it sees, and takes it for what it is half of."""
-    _, _, key = sent_to(stage)
+    _, _, key = corrupt_node_after_use(env)
     store = SecretStore.from_text(key["secret_store"])
-    half = stage.own_half(store)
-    found = guessed(half[:KEY_BYTES], key["secret_store"])
-    found = found or ("" if weak.confirms(store, half) else None)
-    return proven(
+    half = env.own_half(store)
+    found = matching_guess(half[:KEY_BYTES], key["secret_store"])
+    found = found or ("" if weakened_builds.confirms(store, half) else None)
+    return succeed_if(
         found is not None, f"the password is {found!r}", "one half is random: no guess fits"
     )
 
 
-def holdings_that_cannot_be(stage: Stage) -> Finding:
+def holdings_that_cannot_be(env: AttackEnvironment) -> Finding:
     """The gateway's start: the node says that it holds what it cannot, or nothing that can be read;
     then says otherwise. The user signs with the other node."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
     honest = Holdings.of([Holding("ab" * 32, alice.user_id, CURVE, bytes(32), "voted", 0)])
     shown = [b"?", Holdings(honest.rows * 2).to_bytes(), honest.to_bytes()]
-    hostile, activation = stage.corrupt_node(), stage.service.gateway.gateway.activation
+    hostile, activation = env.corrupt_node(), env.service.gateway.gateway.activation
     record = KeyRecord(alice.user_id, CURVE, bytes(32), bytes(32), None, 0, bytes(32), {})
     held = Held(bytes(32), bytes(32), 0, SignedRecord(record, {}, {}, {}))
     claimed = Standing(held, None).to_bytes()
     for page in shown:
         hostile.lies = {"holdings": page, "standing": claimed}
         try:
-            stage.run(activation.resolve_at_start())
+            env.run(activation.resolve_at_start())
         except Refused:
             pass  # it is tried again, and the gateway runs
         except MpcError as error:
-            return proven(True, f"the gateway does not start: {type(error).__name__}", "")
-    alice.sign(key, signer=stage.other)
+            return succeed_if(True, f"the gateway does not start: {type(error).__name__}", "")
+    alice.sign(key, signer=env.other)
     raise Refusal("the gateway starts, and the user signs with the other MPC node")
 
 
-def late_vote(stage: Stage) -> Finding:
+def late_vote(env: AttackEnvironment) -> Finding:
     """The node signs the abort of a recovery, on which the other drops its new share; votes for it
     afterwards, and shows both votes. Then it behaves."""
-    hostile, alice = stage.corrupt_node(), stage.user()
+    hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
-    identity, records = stage.node(stage.me)._context.identity, list[SignedRecord]()
+    identity, records = env.node(env.me)._context.identity, list[SignedRecord]()
 
     def aborting(verb: str, credential: Any, body: bytes) -> bytes:
         if verb == "vote":
@@ -225,7 +227,7 @@ def late_vote(stage: Stage) -> Finding:
     (theirs,) = records
     head = LogHead(0, bytes(32))
     mine = identity.sign(Vote(theirs.record, head, 0))
-    vote = SignedRecord(theirs.record, {stage.me: head}, {stage.me: mine}, {stage.me: 0})
+    vote = SignedRecord(theirs.record, {env.me: head}, {env.me: mine}, {env.me: 0})
     both = theirs.with_vote(vote)
     held = Held(both.record.epoch, both.record.public_key, both.record.number, both)
     del hostile.answer
@@ -237,104 +239,106 @@ def late_vote(stage: Stage) -> Finding:
         said = str(refusal)
     hostile.lies = {}
     try:
-        alice.sign(key, signer=stage.other)
+        alice.sign(key, signer=env.other)
     except Refusal as refusal:
-        return proven(True, f"the key is of no use any more: {refusal}", "")
+        return succeed_if(True, f"the key is of no use any more: {refusal}", "")
     raise Refusal(f"{said}; the key signs, once the node behaves")
 
 
 # ------------------------------------------------------------------ with the database
 
 
-def open_with_replay(stage: Stage) -> Finding:
+def open_with_replay(env: AttackEnvironment) -> Finding:
     """The other half of the stolen strings, with what the node has been shown; then the key."""
-    hostile, public_key, key = sent_to(stage)
-    shares = (client_share(stage, hostile, key), stage.shares(stage.me)[key["key_id"]])
-    return key_taken(shares, public_key, "the client's share out of the vault, and the node's own")
-
-
-def passwords_with_replay(stage: Stage) -> Finding:
-    """The same for the password."""
-    hostile, _, key = sent_to(stage)
-    found = guessed(vault_key(stage, hostile, key)[:KEY_BYTES], key["secret_store"])
-    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
-
-
-def whole_vault(stage: Stage) -> Finding:
-    """With policy ``signer`` the node's part of the stolen store is the whole: it opens it, alone
-    and asking nobody, and puts the client's share and its own together."""
-    alice = stage.user()
-    key = alice.generate()
-    store = SecretStore.from_text(key["secret_store"])
-    sealed = EncryptedShare.from_text(key["encrypted_share"])
-    secret = VaultKey(bytearray(stage.own_half(store)))
-    share = KeyShare.from_bytes(open_share(sealed, store, secret, alice.user_id))
-    return key_taken(
-        (share, stage.shares(stage.me)[key["key_id"]]), key["public_key"], "two shares of three"
+    hostile, public_key, key = corrupt_node_after_use(env)
+    shares = (client_share(env, hostile, key), env.shares(env.me)[key["key_id"]])
+    return check_key_recovery(
+        shares, public_key, "the client's share out of the vault, and the node's own"
     )
 
 
-def password_of_whole(stage: Stage) -> Finding:
+def passwords_with_replay(env: AttackEnvironment) -> Finding:
     """The same for the password."""
-    key = stage.user().generate()
-    opened = stage.own_half(SecretStore.from_text(key["secret_store"]))
-    found = guessed(opened[:KEY_BYTES], key["secret_store"])
-    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+    hostile, _, key = corrupt_node_after_use(env)
+    found = matching_guess(vault_key(env, hostile, key)[:KEY_BYTES], key["secret_store"])
+    return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
-def suspended_elsewhere(stage: Stage) -> Finding:
+def whole_vault(env: AttackEnvironment) -> Finding:
+    """With policy ``signer`` the node's part of the stolen store is the whole: it opens it, alone
+    and asking nobody, and puts the client's share and its own together."""
+    alice = env.user()
+    key = alice.generate()
+    store = SecretStore.from_text(key["secret_store"])
+    sealed = EncryptedShare.from_text(key["encrypted_share"])
+    secret = VaultKey(bytearray(env.own_half(store)))
+    share = KeyShare.from_bytes(open_share(sealed, store, secret, alice.user_id))
+    return check_key_recovery(
+        (share, env.shares(env.me)[key["key_id"]]), key["public_key"], "two shares of three"
+    )
+
+
+def password_of_whole(env: AttackEnvironment) -> Finding:
+    """The same for the password."""
+    key = env.user().generate()
+    opened = env.own_half(SecretStore.from_text(key["secret_store"]))
+    found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
+    return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+
+
+def suspended_elsewhere(env: AttackEnvironment) -> Finding:
     """With policy ``signer``: the other node has suspended the key, and this one, which opens the
     vault alone, does not know of it; nor does a gateway that has forgotten it."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    stage.node(stage.other).store.suspend(key["key_id"], "seen cheating")
-    signature = alice.sign(key, WANTED.hex(), stage.me)
-    return forged(CURVE, key["public_key"], signature, "with a key that is suspended")
+    env.node(env.other).store.suspend(key["key_id"], "seen cheating")
+    signature = alice.sign(key, WANTED.hex(), env.me)
+    return check_forgery(CURVE, key["public_key"], signature, "with a key that is suspended")
 
 
-def another_child(stage: Stage) -> Finding:
+def another_child(env: AttackEnvironment) -> Finding:
     """Asked to sign with a child key, the node signs with the key itself."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate("secp256k1")
-    node = stage.node(stage.me)
+    node = env.node(env.me)
     honest = node._signing.signer
     node._signing.signer = lambda share, body: honest(share, replace(body, path=()))
-    signature = alice.sign(key, signer=stage.me, path="m/7")
-    return proven(
+    signature = alice.sign(key, signer=env.me, path="m/7")
+    return succeed_if(
         verifies("secp256k1", key["public_key"], bytes.fromhex(HONEST), signature),
         "the user gets a signature of another key than asked for",
         "it is of the key that was asked for",
     )
 
 
-def never_retiring(stage: Stage) -> Finding:
+def never_retiring(env: AttackEnvironment) -> Finding:
     """The node keeps what a recovery replaced: its old share, and with the old strings out of a
     backup of the database the other old share would make the key."""
-    hostile, alice = stage.corrupt_node(), stage.user()
+    hostile, alice = env.corrupt_node(), env.user()
     old = alice.generate()
     alice.sign(old)
-    kept = stage.shares(stage.me)[old["key_id"]]
+    kept = env.shares(env.me)[old["key_id"]]
     alice.recover()
-    shares = (client_share(stage, hostile, old), kept)
-    return key_taken(shares, old["public_key"], "two shares of a retired epoch")
+    shares = (client_share(env, hostile, old), kept)
+    return check_key_recovery(shares, old["public_key"], "two shares of a retired epoch")
 
 
 # ------------------------------------------------------------------ with a token
 
 
-def inside_a_recovery(stage: Stage) -> Finding:
+def inside_a_recovery(env: AttackEnvironment) -> Finding:
     """The user recovers; the thief, who reads the session's id at its MPC node, speaks for the
     client in that session before the client does."""
-    alice, node, door = stage.user(), stage.corrupt_node(), stage.corrupt_door()
+    alice, node, proxy = env.user(), env.corrupt_node(), env.intercept_gateway()
     alice.generate()
     said: list[int] = []
 
     async def first(call: Call) -> None:
         if call.verb != "exchange" or said:
             return
-        begun = next(asked for asked in node.asked if asked.verb == "recover")
+        begun = next(asked for asked in node.requests if asked.verb == "recover")
         session_id = wire.Recover.from_bytes(begun.body).session_id
-        share = next(iter(stage.shares(stage.me).values()))
+        share = next(iter(env.shares(env.me).values()))
         agreed = reshare.setup(share.record, MPC_NODES, receivers=HOLDERS)
         party = reshare.party(agreed, CLIENT, session_id=session_id)
         messages = tuple(out.data for out in party.start() if isinstance(out, Send))
@@ -347,50 +351,50 @@ def inside_a_recovery(stage: Stage) -> Finding:
                 headers[session_keys.HEADER] = key.proof("exchange", body)
             headers["content-length"] = str(len(body))
             mine = Call("POST", call.path, headers, body)
-            await door.forward(mine)
+            await proxy.forward(mine)
             said.append(mine.status)
 
-    door.before = first
+    proxy.before = first
     alice.recover()
-    return proven(
+    return succeed_if(
         any(status < 400 for status in said),
         "the thief speaks for the client in a session that the user began",
         f"no such session, to whoever has not opened it; the user's recovery goes on ({said})",
     )
 
 
-def recovery_with_token(stage: Stage) -> Finding:
+def recovery_with_token(env: AttackEnvironment) -> Finding:
     """The client's side of a recovery by the thief, the node's by the node; never activated."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    before = stage.events(stage.other)
-    share = stage.thief(alice.token).take_share()
-    mine = stage.shares(stage.me)[share.record.epoch.hex()]
-    found = key_taken((share, mine), key["public_key"], "a recovery that is not activated")
+    before = env.events(env.other)
+    share = env.stolen_credentials(alice.token).recover_unactivated()
+    mine = env.shares(env.me)[share.record.epoch.hex()]
+    found = check_key_recovery((share, mine), key["public_key"], "a recovery that is not activated")
     alice.sign(key)
-    logged = stage.events(stage.other)[len(before) :]
+    logged = env.events(env.other)[len(before) :]
     return replace(found, shown=f"{found.shown}; the other node's log: {', '.join(logged)}")
 
 
 # ------------------------------------------------------------------ both
 
 
-def two_of_three(stage: Stage) -> Finding:
+def two_of_three(env: AttackEnvironment) -> Finding:
     """Both MPC nodes put their shares together."""
-    key = stage.user().generate()
-    shares = [stage.shares(party)[key["key_id"]] for party in MPC_NODES]
-    return key_taken(shares, key["public_key"], "both MPC nodes' shares")
+    key = env.user().generate()
+    shares = [env.shares(party)[key["key_id"]] for party in MPC_NODES]
+    return check_key_recovery(shares, key["public_key"], "both MPC nodes' shares")
 
 
-def halves_without_strings(stage: Stage) -> Finding:
+def halves_without_strings(env: AttackEnvironment) -> Finding:
     """Both MPC nodes open both halves, but there is no salt to try passwords with."""
-    nodes = [stage.corrupt_node(party) for party in MPC_NODES]
-    alice = stage.user()
+    nodes = [env.corrupt_node(party) for party in MPC_NODES]
+    alice = env.user()
     key = alice.generate()
     alice.sign(key)
     salt = SecretStore.from_text(key["secret_store"]).salt
-    passed = [asked.body + (asked.reply or b"") for node in nodes for asked in node.asked]
-    return proven(
+    passed = [asked.body + (asked.reply or b"") for node in nodes for asked in node.requests]
+    return succeed_if(
         any(salt in data for data in passed), "the salt passes", "the salt never leaves the node"
     )
 
@@ -404,7 +408,7 @@ ENTRIES = (
         id="the whole vault, with policy signer",
         cells=((WITH_WHOLE, K),),
         name="opens the stolen strings alone, and puts two shares together",
-        play=whole_vault,
+        run=whole_vault,
         policy="signer",
         each_node=True,
     ),
@@ -412,7 +416,7 @@ ENTRIES = (
         id="the password, with policy signer",
         cells=((WITH_WHOLE, P),),
         name="opens the stolen strings alone, and tries passwords",
-        play=password_of_whole,
+        run=password_of_whole,
         policy="signer",
         each_node=True,
     ),
@@ -420,10 +424,10 @@ ENTRIES = (
         id="a key that only the other MPC node has suspended",
         cells=(("gateway", X),),
         name="forgets a suspension that one MPC node knows of, and has the other open the vault",
-        play=suspended_elsewhere,
+        run=suspended_elsewhere,
         check="whoever opens a vault alone demands the other's list of suspended keys",
         says="this key is suspended at the",
-        research=lambda: ResearchBuild(weak.ATTESTED_UNSEEN),
+        research=lambda: ResearchBuild(weakened_builds.ATTESTED_UNSEEN),
         policy="signer",
         each_node=True,
         both_ways=True,
@@ -432,7 +436,7 @@ ENTRIES = (
         id="another child key",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="signs with another key than that at the path",
-        play=another_child,
+        run=another_child,
         check="path and key are compared before anything depends on them",
         says="parties disagree on what the session is about",
         each_node=True,
@@ -443,10 +447,10 @@ ENTRIES = (
         id="the client's side of a recovery",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="plays the client in a recovery, with what the gateway has shown it",
-        play=client_side,
+        run=client_side,
         check="what an MPC node is shown is of no use at the gateway",
         says="JWT_INVALID",
-        research=lambda: ResearchBuild(weak.FORWARDED_TOKENS),
+        research=lambda: ResearchBuild(weakened_builds.FORWARDED_TOKENS),
         each_node=True,
         covers=("the client's side of a recovery by an MPC node",),
     ),
@@ -454,10 +458,10 @@ ENTRIES = (
         id="replays everywhere",
         cells=((NODE, K), (WITH_DATABASE, K)),
         name="replays what it has been shown at every other recipient and verb",
-        play=replay_everywhere,
+        run=replay_everywhere,
         check="a grant is good at one MPC node, once, for one thing",
         says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weak.ANY_GRANT),
+        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT),
         each_node=True,
         covers=("token replay at every other recipient and verb",),
     ),
@@ -465,7 +469,7 @@ ENTRIES = (
         id="a vote for a key of its own",
         cells=((NODE, W), (WITH_DATABASE, W)),
         name="votes for a record with another public key than was made",
-        play=vote_of_its_own,
+        run=vote_of_its_own,
         check="both MPC nodes vote for the same record, or none is in force",
         says="do not vote for the same record",
         each_node=True,
@@ -475,10 +479,10 @@ ENTRIES = (
         id="a stranger's word",
         cells=((NODE, X), (WITH_DATABASE, X)),
         name="says once, as the gateway starts, that it is somebody else",
-        play=a_strangers_word,
+        run=a_strangers_word,
         check="an identity is pinned, and what else an MPC node says of itself is asked again",
         says="a stranger is refused, and forgotten",
-        research=lambda: ResearchBuild(weak.MEETS_ONCE),
+        research=lambda: ResearchBuild(weakened_builds.INTRODUCES_ONCE),
         each_node=True,
         covers=("an MPC node that says once that it is another",),
     ),
@@ -486,10 +490,10 @@ ENTRIES = (
         id="holdings that cannot be",
         cells=((NODE, X),),
         name="says at the gateway's start what cannot be",
-        play=holdings_that_cannot_be,
+        run=holdings_that_cannot_be,
         check="what a node cannot have said is that node's failure, and nobody else's",
         says="the gateway starts",
-        research=lambda: ResearchBuild(weak.TRUSTING_START),
+        research=lambda: ResearchBuild(weakened_builds.TRUSTING_START),
         each_node=True,
     ),
     Entry(
@@ -498,10 +502,10 @@ ENTRIES = (
         name=(
             "signs the abort of an epoch, votes for it when the other has dropped it, shows both"
         ),
-        play=late_vote,
+        run=late_vote,
         check="what both have voted for is in force when both say so themselves",
         says="the key signs, once the node behaves",
-        research=lambda: ResearchBuild(weak.HEARSAY),
+        research=lambda: ResearchBuild(weakened_builds.HEARSAY),
         each_node=True,
         covers=("a vote and an abort for one epoch",),
     ),
@@ -509,7 +513,7 @@ ENTRIES = (
         id="half of the vault",
         cells=((NODE, P), (WITH_DATABASE, P), ("mpc node + token", P)),
         name="tries passwords on its half",
-        play=half_of_the_vault,
+        run=half_of_the_vault,
         check="the halves are one-time pads of each other",
         says="one half is random",
         each_node=True,
@@ -519,10 +523,10 @@ ENTRIES = (
         id="the other half of the vault",
         cells=((WITH_DATABASE, K),),
         name="opens its half of the stolen strings, and has the other opened",
-        play=open_with_replay,
+        run=open_with_replay,
         check="a grant is good at one MPC node",
         says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weak.ANY_GRANT),
+        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT),
         each_node=True,
         covers=("a database thief with one seal key",),
     ),
@@ -530,10 +534,10 @@ ENTRIES = (
         id="the other half, with a forwarded token",
         cells=((WITH_DATABASE, K), (WITH_DATABASE, P)),
         name="the same, then tries passwords on it",
-        play=passwords_with_replay,
+        run=passwords_with_replay,
         check="a grant is good at one MPC node; a caller's token stops at the gateway",
         says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weak.FORWARDED_TOKENS),
+        research=lambda: ResearchBuild(weakened_builds.FORWARDED_TOKENS),
         each_node=True,
         covers=("guessing passwords from each position",),
     ),
@@ -541,10 +545,10 @@ ENTRIES = (
         id="a share that is not retired",
         cells=((WITH_DATABASE, K),),
         name="keeps its old share, and has the other half of the old strings opened",
-        play=never_retiring,
+        run=never_retiring,
         check="a grant is good at one MPC node; and a half opens for the epoch in force alone",
         says="the grant is not the gateway's",
-        research=lambda: ResearchBuild(weak.ANY_GRANT, weak.ANY_EPOCH_OPENS),
+        research=lambda: ResearchBuild(weakened_builds.ANY_GRANT, weakened_builds.ANY_EPOCH_OPENS),
         each_node=True,
         covers=("an MPC node that never retires",),
     ),
@@ -552,7 +556,7 @@ ENTRIES = (
         id="inside the user's recovery",
         cells=(("mpc node + token", K), ("token", K)),
         name="speaks for the client in a recovery that the user has begun",
-        play=inside_a_recovery,
+        run=inside_a_recovery,
         check="a session belongs to whoever opened it: its id is the key that later calls are "
         "signed with",
         says="no such session",
@@ -562,7 +566,7 @@ ENTRIES = (
         id="recovery with a token",
         cells=(("mpc node + token", K), ("gateway + mpc node", K)),
         name="client's and MPC node's side of a recovery, which is never activated",
-        play=recovery_with_token,
+        run=recovery_with_token,
         each_node=True,
         covers=("the client's side of a recovery, not activated, with an MPC node",),
     ),
@@ -570,13 +574,13 @@ ENTRIES = (
         id="two of three",
         cells=(("mpc nodes", K), ("mpc nodes", W)),
         name="put their shares together",
-        play=two_of_three,
+        run=two_of_three,
     ),
     Entry(
         id="both halves",
         cells=(("mpc nodes", P),),
         name="open every half they are sent",
-        play=halves_without_strings,
+        run=halves_without_strings,
         check="the salt is in the database alone",
         says="the salt never leaves the node",
         covers=("guessing passwords from each position",),

@@ -9,12 +9,20 @@ from typing import Any, Final
 
 import pybase64
 
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
+    CURVE,
+    PASSWORD,
+    WANTED,
+    AttackEnvironment,
+    Strings,
+    User,
+    random_id,
+)
 from mpcsim.attacks.service.builds import ResearchBuild
 from mpcsim.attacks.service.cells.outside import count_accepted
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import CURVE, PASSWORD, WANTED, Stage, Strings, User, random_id
 from mpcsim.attacks.service.table import Goal
 from mpcsim.service.rpc import wire
 
@@ -24,31 +32,31 @@ LOGIN: Final = "/auth/auth-service/v3/login"
 SMART_ACCOUNT: Final = f"/core/evm/v2/erc4337/0x{'11' * 20}/nonce"
 
 
-def requests_without_credentials(stage: Stage) -> Finding:
+def requests_without_credentials(env: AttackEnvironment) -> Finding:
     """Everything that node and gateway can be asked for, without a token and with made-up ones."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
     tries: list[Callable[[], object]] = [
-        partial(stage._http, "POST", path, token, body, kind)
+        partial(env._http, "POST", path, token, body, kind)
         for path in (SIGN_UP, LOGIN)
         for token in (None, "nonsense")
         for body in (json.dumps({"username": "alice"}).encode(),)
         for kind in ("application/json", "text/plain")
     ]
     for token in ("", "nonsense", _unsigned(alice)):
-        stranger = stage.pretend(token)
+        stranger = env.impersonate(token)
         tries += [
             *(partial(stranger.ask, path) for path in ("", "key", f"token?id={key['key_id']}")),
             *(stranger.generate, stranger.recover),
             *(partial(stranger.sign, key), partial(stranger.public_key, key)),
-            *(partial(stage.gateway, verb, b"", token or None) for verb in stage.gateway_verbs()),
+            *(partial(env.ask_gateway, verb, b"", token or None) for verb in env.gateway_verbs()),
             *(
-                partial(stage.look_up, path, token or None)
+                partial(env.get_registered, path, token or None)
                 for path in ("/wallet/v1/user", "/wallet/v1/keys", SMART_ACCOUNT)
             ),
         ]
     accepted = count_accepted(tries)
-    return proven(
+    return succeed_if(
         accepted > 0,
         f"{accepted} of {len(tries)} requests are answered",
         f"none of {len(tries)} requests is answered without a credential",
@@ -62,37 +70,37 @@ def _unsigned(user: User) -> str:
     return f"{header}.{payload}."
 
 
-def another_users_key(stage: Stage) -> Finding:
+def another_users_key(env: AttackEnvironment) -> Finding:
     """One user has both of another's strings, and its own token."""
-    alice, mallory = stage.user(), stage.user("mallory")
+    alice, mallory = env.user(), env.user("mallory")
     key = alice.generate()
     mallory.generate()
-    thief = stage.thief(mallory.token)
+    thief = env.stolen_credentials(mallory.token)
     key_id = bytes.fromhex(key["key_id"])
     tries: list[Callable[[], object]] = [
         partial(mallory.sign, key, WANTED.hex()),
         partial(mallory.public_key, key),
         partial(mallory.ask, f"token?id={key['key_id']}"),
-        partial(stage.look_up, f"/wallet/v1/token?id={key['key_id']}", mallory.token),
+        partial(env.get_registered, f"/wallet/v1/token?id={key['key_id']}", mallory.token),
         partial(thief.open_vault, key),
-        partial(thief.begin_signing, key, WANTED),
-        partial(stage.gateway, "activate", wire.Activate(random_id(), key_id), mallory.token),
+        partial(thief.start_signing, key, WANTED),
+        partial(env.ask_gateway, "activate", wire.Activate(random_id(), key_id), mallory.token),
     ]
     accepted = count_accepted(tries)
-    return proven(
+    return succeed_if(
         accepted > 0,
         f"another user is served in {accepted} of {len(tries)} places",
         f"no such key, in {len(tries)} places",
     )
 
 
-def another_users_name(stage: Stage) -> Finding:
+def another_users_name(env: AttackEnvironment) -> Finding:
     """One user generates a key under the name that another gives its own call afterwards."""
-    alice, mallory = stage.user(), stage.user("mallory")
+    alice, mallory = env.user(), env.user("mallory")
     planted = _generate(mallory, NAME)
     key = _generate(alice, NAME)
-    adopted = alice.adopted()
-    return proven(
+    adopted = alice.shown_public_key()
+    return succeed_if(
         adopted == planted["public_key"] or adopted != key["public_key"],
         "the user adopts another's key",
         "a name is its user's own: the user has the key that it made",
@@ -101,7 +109,7 @@ def another_users_name(stage: Stage) -> Finding:
 
 def _generate(user: User, name: str) -> Strings:
     """Return the strings of a key that a user generates by a call with a name."""
-    answer = user.stage.service.http.post(
+    answer = user.env.service.http.post(
         "/v3/wallet/generate",
         json={"curve": CURVE, "password": PASSWORD},
         headers={"authorization": f"Bearer {user.token}", "idempotency-key": name},
@@ -120,16 +128,16 @@ ENTRIES = (
         id="requests without credentials",
         cells=(("stranger", K), ("stranger", W), ("stranger", P), ("stranger", D)),
         name="asks node and gateway for everything, without a credential and with made-up ones",
-        play=requests_without_credentials,
+        run=requests_without_credentials,
         check="node and gateway ask for a token, sign-up and login for the API key and its secret",
         says="without a credential",
-        research=lambda: ResearchBuild(weak.NO_TOKENS),
+        research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
     Entry(
         id="another user's key",
         cells=((OTHERS, K), (OTHERS, P)),
         name="asks with its own token for what another user's strings are good for",
-        play=another_users_key,
+        run=another_users_key,
         check="a key is its user's alone",
         says="no such key",
     ),
@@ -137,7 +145,7 @@ ENTRIES = (
         id="another user's name of a call",
         cells=((OTHERS, W), (OTHERS, D)),
         name="uses an Idempotency-Key before the user does",
-        play=another_users_name,
+        run=another_users_name,
         check="names of calls are each user's own",
         says="its user's own",
     ),

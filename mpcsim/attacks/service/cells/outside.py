@@ -7,21 +7,21 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from mpcsim.attacks.service import weak
-from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import (
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
     CURVE,
     GUESSES,
     PASSWORD,
     SETTLING_MS,
     WANTED,
-    Stage,
-    forged,
-    guessed,
+    AttackEnvironment,
+    check_forgery,
+    matching_guess,
     random_id,
 )
+from mpcsim.attacks.service.builds import ResearchBuild
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.model import Entry
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import MPC_NODES, OPERATOR
 from mpcsim.protocols.engine.channel import unseal
@@ -47,58 +47,61 @@ def count_accepted(tries: Iterable[Callable[[], object]]) -> int:
 # ------------------------------------------------------------------ the network
 
 
-def token_recorded(stage: Stage) -> Finding:
+def token_recorded(env: AttackEnvironment) -> Finding:
     """All that has passed is read, once the tokens in it are old."""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
     key = alice.generate()
     alice.sign(key)
-    (token,) = {call.token for call in door.calls if call.token}
-    stage.service.wait(2 * HOUR_MS)
-    stolen = stage.pretend(token)
+    (token,) = {call.token for call in proxy.calls if call.token}
+    env.service.wait(2 * HOUR_MS)
+    stolen = env.impersonate(token)
     new = stolen.recover()
     signature = stolen.sign(new, WANTED.hex())
-    return forged(CURVE, key["public_key"], signature, "with a recorded token")
+    return check_forgery(CURVE, key["public_key"], signature, "with a recorded token")
 
 
-def cut_at_activation(stage: Stage) -> Finding:
+def cut_at_activation(env: AttackEnvironment) -> Finding:
     """The answer to the activation is lost: what does the user take for its key?"""
-    door, alice = stage.corrupt_door(), stage.user()
+    proxy, alice = env.intercept_gateway(), env.user()
 
     def cut(call: object) -> None:
         if getattr(call, "verb", "") == "activate":
             call.status, call.reply = 503, b'{"error": "cut"}'  # type: ignore[attr-defined]
 
-    door.after = cut
+    proxy.after = cut
     with suppress(Refusal):
         alice.generate()
-    seen = alice.adopted()
+    seen = alice.shown_public_key()
     held = [
         f"0x{share.public_key.encode().hex()}"
         for party in MPC_NODES
-        for share in stage.shares(party).values()
+        for share in env.shares(party).values()
     ]
-    return proven(
+    return succeed_if(
         held != [seen, seen],
         "the user takes another key for its own than the MPC nodes hold",
         "the user finds the key that both MPC nodes hold",
     )
 
 
-def password_recorded(stage: Stage) -> Finding:
+def password_recorded(env: AttackEnvironment) -> Finding:
     """All that has passed between the sites is searched for something to try passwords on."""
-    door, alice = stage.corrupt_door(), stage.user()
-    nodes = [stage.corrupt_node(party) for party in MPC_NODES]
+    proxy, alice = env.intercept_gateway(), env.user()
+    nodes = [env.corrupt_node(party) for party in MPC_NODES]
     key = alice.generate()
     alice.sign(key)
     alice.public_key(key)
-    passed = [part for call in door.calls for part in (call.body, call.reply)]
+    passed = [part for call in proxy.calls for part in (call.body, call.reply)]
     passed += [
-        part for node in nodes for asked in node.asked for part in (asked.body, asked.reply or b"")
+        part
+        for node in nodes
+        for asked in node.requests
+        for part in (asked.body, asked.reply or b"")
     ]
     store = SecretStore.from_text(key["secret_store"])
     pw_key = bytes(password_key(PASSWORD, store.salt, store.cost))
     telling = [store.salt, pw_key, store.confirmation, PASSWORD.encode()]
-    return proven(
+    return succeed_if(
         any(secret in part for secret in telling for part in passed),
         f"{len(passed)} messages give the password away",
         "salt, pw_key and confirmation are in nothing that passes between the sites",
@@ -108,143 +111,147 @@ def password_recorded(stage: Stage) -> Finding:
 # ------------------------------------------------------------------ the caller's database
 
 
-def strings_without_token(stage: Stage) -> Finding:
+def strings_without_token(env: AttackEnvironment) -> Finding:
     """Both strings are stolen; the thief asks for them to be opened."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    signature = stage.pretend("").sign(key, WANTED.hex())
-    return forged(CURVE, key["public_key"], signature, "with both strings and no token")
+    signature = env.impersonate("").sign(key, WANTED.hex())
+    return check_forgery(CURVE, key["public_key"], signature, "with both strings and no token")
 
 
-def strings_without_pepper(stage: Stage) -> Finding:
+def strings_without_pepper(env: AttackEnvironment) -> Finding:
     """Both strings are stolen; the thief tries passwords on them, and whatever is in them."""
-    key = stage.user().generate()
+    key = env.user().generate()
     store = SecretStore.from_text(key["secret_store"])
     known = store.to_text().encode() + bytes(KEY_BYTES)
     windows = {known[i : i + KEY_BYTES] for i in range(len(known) - KEY_BYTES + 1)}
     for guess in GUESSES:
         pw_key = password_key(guess, store.salt, store.cost)
-        for pepper in (weak.KNOWN, *windows):
-            if weak.confirms(store, bytes(pw_key) + pepper):
-                return proven(guess == PASSWORD, f"the password is {guess!r}", "")
+        for pepper in (weakened_builds.KNOWN, *windows):
+            if weakened_builds.confirms(store, bytes(pw_key) + pepper):
+                return succeed_if(guess == PASSWORD, f"the password is {guess!r}", "")
     raise Refusal("every guess lacks the pepper: the confirmation agrees with none")
 
 
 # ------------------------------------------------------------------ a user's token
 
 
-def recovery(stage: Stage) -> Finding:
+def recovery(env: AttackEnvironment) -> Finding:
     """The thief recovers the key under a password of its own."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    stolen = stage.pretend(alice.token)
+    stolen = env.impersonate(alice.token)
     new = stolen.recover(password="mine now")
     signature = stolen.sign(new, WANTED.hex())
-    found = forged(CURVE, key["public_key"], signature, "by an activated recovery")
+    found = check_forgery(CURVE, key["public_key"], signature, "by an activated recovery")
     try:
         alice.sign(key)
     except Refusal as refusal:
         said = str(refusal)
     else:
         raise Refusal("the user's share still signs: the recovery does not show")
-    if not all("recovered" in stage.events(party) for party in MPC_NODES):
+    if not all("recovered" in env.events(party) for party in MPC_NODES):
         raise Refusal("the recovery is not in both MPC nodes' logs")
     shown = f"{found.shown}; it shows in both MPC nodes' logs, and at the user's next signature"
     return Finding(found.verdict, f"{shown} ({said})")
 
 
-def silent_recovery(stage: Stage) -> Finding:
+def silent_recovery(env: AttackEnvironment) -> Finding:
     """The client's side of a recovery, not activated, so that the user notices nothing."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    thief = stage.thief(alice.token)
-    share = thief.take_share()
+    thief = env.stolen_credentials(alice.token)
+    share = thief.recover_unactivated()
     signature = thief.sign_with(share, WANTED, OPERATOR)
-    return forged(CURVE, key["public_key"], signature, "by a recovery that is not in force")
+    return check_forgery(CURVE, key["public_key"], signature, "by a recovery that is not in force")
 
 
-def first_key(stage: Stage) -> Finding:
+def first_key(env: AttackEnvironment) -> Finding:
     """The user has no key on the curve yet: the thief makes one."""
-    alice = stage.user()
-    stolen = stage.pretend(alice.token)
+    alice = env.user()
+    stolen = env.impersonate(alice.token)
     planted = stolen.generate(password="mine")
-    adopted = alice.adopted()
+    adopted = alice.shown_public_key()
     signature = stolen.sign(planted, WANTED.hex())
-    return forged(CURVE, adopted, signature, "the user adopts the thief's key")
+    return check_forgery(CURVE, adopted, signature, "the user adopts the thief's key")
 
 
-def second_key(stage: Stage) -> Finding:
+def second_key(env: AttackEnvironment) -> Finding:
     """The user has a key: the thief generates another."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    planted = stage.pretend(alice.token).generate(password="mine")
-    return proven(
-        alice.adopted() == planted["public_key"] != key["public_key"],
+    planted = env.impersonate(alice.token).generate(password="mine")
+    return succeed_if(
+        alice.shown_public_key() == planted["public_key"] != key["public_key"],
         "a generation replaces the key in force",
         "the user's key is still the one in force",
     )
 
 
-def generation_on_the_side(stage: Stage) -> Finding:
+def generation_on_the_side(env: AttackEnvironment) -> Finding:
     """A generation is begun before the user has a key, and activated when it has one."""
-    alice = stage.user()
-    thief = stage.thief(alice.token)
-    planted = thief.take_new()
-    stage.service.wait(10_000)  # the thief is silent: the user's generation takes its place
+    alice = env.user()
+    thief = env.stolen_credentials(alice.token)
+    planted = thief.generate_unactivated()
+    env.service.wait(10_000)  # the thief is silent: the user's generation takes its place
     key = alice.generate()
     thief.activate(planted.record.epoch, alice.token)
-    return proven(
-        alice.adopted() != key["public_key"],
+    return succeed_if(
+        alice.shown_public_key() != key["public_key"],
         "a generation on the side replaces the key in force",
         "the user's key is still the one in force",
     )
 
 
-def open_with_token(stage: Stage) -> Finding:
+def open_with_token(env: AttackEnvironment) -> Finding:
     """With both strings and a token: sign as the user."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    signature = stage.pretend(alice.token).sign(key, WANTED.hex())
-    return forged(CURVE, key["public_key"], signature, "as the user, until the token expires")
+    signature = env.impersonate(alice.token).sign(key, WANTED.hex())
+    return check_forgery(
+        CURVE, key["public_key"], signature, "as the user, until the token expires"
+    )
 
 
-def store_without_share(stage: Stage) -> Finding:
+def store_without_share(env: AttackEnvironment) -> Finding:
     """With the secret store and a token, but not the encrypted share: begin to sign again and
     again, and look for what completes a signature in what the MPC node answers."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    thief, answered = stage.thief(alice.token), 0
+    thief, answered = env.stolen_credentials(alice.token), 0
     store = SecretStore.from_text(key["secret_store"])
     known = [*store.auth_keys.values(), thief.open_vault(key)[:KEY_BYTES]]
     for _ in range(SESSIONS_WITHOUT_SHARE):
-        reply = thief.begin_signing(key, WANTED)
+        reply = thief.start_signing(key, WANTED)
         answered += len(reply.messages)
         for data in reply.messages:
             envelope = Envelope.decode(data)
             for secret in known:
                 if opened := unseal(secret, envelope):
-                    return forged(CURVE, key["public_key"], opened[-64:], "without the share")
+                    return check_forgery(
+                        CURVE, key["public_key"], opened[-64:], "without the share"
+                    )
     raise Refusal(
         f"{answered} answers of the MPC node are sealed with what only the two shares give, and "
         "would be one part of two"
     )
 
 
-def password_of_vault(stage: Stage) -> Finding:
+def password_of_vault(env: AttackEnvironment) -> Finding:
     """With both strings and a token: open the vault, then try passwords without asking anyone."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    opened = stage.thief(alice.token).open_vault(key)
-    found = guessed(opened[:KEY_BYTES], key["secret_store"])
-    return proven(found == PASSWORD, f"the password is {found!r}", "no guess fits")
+    opened = env.stolen_credentials(alice.token).open_vault(key)
+    found = matching_guess(opened[:KEY_BYTES], key["secret_store"])
+    return succeed_if(found == PASSWORD, f"the password is {found!r}", "no guess fits")
 
 
-def key_token(stage: Stage) -> Finding:
+def key_token(env: AttackEnvironment) -> Finding:
     """A key token is tried wherever an access token would be good for something."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
     token = alice.ask(f"token?id={key['key_id']}")["token"]
-    stolen = stage.pretend(token)
+    stolen = env.impersonate(token)
     bodies = {
         "generate": wire.Generate(random_id(), CURVE, ()),
         "recover": wire.Recover(random_id(), CURVE),
@@ -254,28 +261,28 @@ def key_token(stage: Stage) -> Finding:
     tries: list[Callable[[], object]] = [
         *(partial(stolen.ask, path) for path in ("", "key", "user")),
         *(stolen.generate, stolen.recover, partial(stolen.sign, key)),
-        *(partial(stage.look_up, f"/wallet/v1/{path}", token) for path in paths),
-        *(partial(stage.gateway, verb, body, token) for verb, body in bodies.items()),
+        *(partial(env.get_registered, f"/wallet/v1/{path}", token) for path in paths),
+        *(partial(env.ask_gateway, verb, body, token) for verb, body in bodies.items()),
     ]
     accepted = count_accepted(tries)
-    stage.service.wait(SETTLING_MS)
-    thief = stage.thief(token)
-    share = thief.take_share()
+    env.service.wait(SETTLING_MS)
+    thief = env.stolen_credentials(token)
+    share = thief.recover_unactivated()
     thief.activate(share.record.epoch, token)
     signature = thief.sign_with(share, WANTED, OPERATOR)
     how = f"with a key token, accepted in {accepted} of {len(tries)} places"
-    return forged(CURVE, key["public_key"], signature, how)
+    return check_forgery(CURVE, key["public_key"], signature, how)
 
 
-def another_users_strings(stage: Stage) -> Finding:
+def another_users_strings(env: AttackEnvironment) -> Finding:
     """The strings in the database are replaced by those of the thief's own key."""
-    alice, mallory = stage.user(), stage.user("mallory")
+    alice, mallory = env.user(), env.user("mallory")
     key, other = alice.generate(), mallory.generate()
     swapped = {**key, **{name: other[name] for name in ("encrypted_share", "secret_store")}}
     for strings in (swapped, other):
         with suppress(Refusal):
             seen = alice.public_key(strings)
-            return proven(seen == other["public_key"], "the user adopts the thief's key", "")
+            return succeed_if(seen == other["public_key"], "the user adopts the thief's key", "")
     alice.public_key(other)
     raise Refusal("the user's key is still the user's")
 
@@ -289,16 +296,16 @@ ENTRIES = (
         id="recorded token",
         cells=(("network", K),),
         name="records everything, and recovers the key with a token it finds there two hours later",
-        play=token_recorded,
+        run=token_recorded,
         check="tokens expire",
         says="JWT_EXPIRED",
-        research=lambda: ResearchBuild(weak.EVERLASTING_TOKENS),
+        research=lambda: ResearchBuild(weakened_builds.EVERLASTING_TOKENS),
     ),
     Entry(
         id="lost activation",
         cells=(("network", W),),
         name="cuts the connection at the worst moment of a key generation",
-        play=cut_at_activation,
+        run=cut_at_activation,
         check="a key is in force only with both MPC nodes' votes",
         says="the key that both MPC nodes hold",
     ),
@@ -306,7 +313,7 @@ ENTRIES = (
         id="recorded password",
         cells=(("network", P), ("gateway", P), ("gateway, not pinned", P)),
         name="searches everything that passes between the sites for something to try passwords on",
-        play=password_recorded,
+        run=password_recorded,
         check="salt and confirmation never leave the node; halves are random",
         says="in nothing that passes",
         covers=("guessing passwords from each position",),
@@ -315,49 +322,49 @@ ENTRIES = (
         id="strings without a token",
         cells=(("database", K),),
         name="asks for the stolen strings to be opened",
-        play=strings_without_token,
+        run=strings_without_token,
         check="node and gateway ask for a token",
         says="JWT_MISSING",
-        research=lambda: ResearchBuild(weak.NO_TOKENS),
+        research=lambda: ResearchBuild(weakened_builds.NO_TOKENS),
     ),
     Entry(
         id="strings without the pepper",
         cells=(("database", P),),
         name="tries passwords on the strings",
-        play=strings_without_pepper,
+        run=strings_without_pepper,
         check="the key derivation takes a pepper, which is sealed to both MPC nodes",
         says="lacks the pepper",
-        research=lambda: ResearchBuild(weak.NO_PEPPER),
+        research=lambda: ResearchBuild(weakened_builds.NO_PEPPER),
         covers=("guessing passwords from each position",),
     ),
     Entry(
         id="recovery by a token thief",
         cells=(("token", K), ("database + token", K), ("store + token", K)),
         name="recovers the key under a password of its own",
-        play=recovery,
+        run=recovery,
         covers=("the client's side of a recovery, activated, by a token thief",),
     ),
     Entry(
         id="silent recovery by a token thief",
         cells=(("token", K),),
         name="plays the client's side of a recovery and signs with its share, without activation",
-        play=silent_recovery,
+        run=silent_recovery,
         check="only shares in force sign",
         says="no such key",
-        research=lambda: ResearchBuild(weak.ANY_SHARE_SIGNS),
+        research=lambda: ResearchBuild(weakened_builds.ANY_SHARE_SIGNS),
         covers=("the client's side of a recovery, not activated, by a token thief",),
     ),
     Entry(
         id="first key",
-        cells=tuple((row, W) for row in weak.WITH_TOKENS),
+        cells=tuple((row, W) for row in weakened_builds.WITH_TOKENS),
         name="generates the user's first key",
-        play=first_key,
+        run=first_key,
     ),
     Entry(
         id="second key",
         cells=tuple((row, W) for row in (*AS_TOKENS, "mpc node + token")),
         name="generates a key where there is one",
-        play=second_key,
+        run=second_key,
         check="one key for a user and curve",
         says="key already exists",
     ),
@@ -365,7 +372,7 @@ ENTRIES = (
         id="generation on the side",
         cells=tuple((row, W) for row in AS_TOKENS),
         name="begins a generation before the user does, and activates it afterwards",
-        play=generation_on_the_side,
+        run=generation_on_the_side,
         check="a session that is off cannot be activated",
         says="no such session",
         covers=("a generation on the side that tries to replace a key in force",),
@@ -376,10 +383,10 @@ ENTRIES = (
         name=(
             "tries a key token at every place where an access token is taken, and recovers the key"
         ),
-        play=key_token,
+        run=key_token,
         check="a key token is taken at the gateway's MPC verbs alone, for its key",
         says="no such key",
-        research=lambda: ResearchBuild(weak.KEY_TOKENS_ARE_ACCESS),
+        research=lambda: ResearchBuild(weakened_builds.KEY_TOKENS_ARE_ACCESS),
         covers=("key tokens at every other recipient and verb",),
     ),
     Entry(
@@ -388,7 +395,7 @@ ENTRIES = (
             (row, W) for row in ("database", "mpc node + database", "mpc node + database, signer")
         ),
         name="replaces the strings by those of a key of its own",
-        play=another_users_strings,
+        run=another_users_strings,
         check="a key is its user's alone",
         says="no such key",
     ),
@@ -396,13 +403,13 @@ ENTRIES = (
         id="signing as the user",
         cells=(("database + token", K),),
         name="signs with the stolen strings",
-        play=open_with_token,
+        run=open_with_token,
     ),
     Entry(
         id="sessions of whoever cannot open the share",
         cells=(("store + token", K),),
         name="begins to sign its own message, without the share, and reads what comes back",
-        play=store_without_share,
+        run=store_without_share,
         check="answers are sealed with the pair's secret; a signature takes the client's part",
         says="sealed with what only the two shares give",
         covers=("callers who open sessions without being able to open the vault",),
@@ -411,7 +418,7 @@ ENTRIES = (
         id="password of an opened vault",
         cells=(("database + token", P), ("store + token", P)),
         name="opens the vault, and tries passwords on what was in it",
-        play=password_of_vault,
+        run=password_of_vault,
         covers=("guessing passwords from each position",),
     ),
 )

@@ -13,14 +13,20 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.harness import solve_linear
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
+    HONEST,
+    WANTED,
+    AttackEnvironment,
+    Strings,
+    User,
+)
 from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.hostile import HostileNode
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import HONEST, WANTED, Stage, Strings, User
 from mpcsim.attacks.service.table import Goal
-from mpcsim.attacks.stage import solve
 from mpcsim.crypto.groups.secp256k1 import SECP256K1
 from mpcsim.ids import CLIENT, ROLES
 from mpcsim.protocols import presigned
@@ -40,25 +46,25 @@ K = Goal.K
 class Collector:
     """The corrupt MPC node: signs with a presignature as often as it is asked, and takes notes."""
 
-    stage: Stage
+    env: AttackEnvironment
     node: HostileNode
     parts: dict[bytes, Presignature] = field(default_factory=dict)
     refusals: list[str] = field(default_factory=list)
     """What the other MPC node has said."""
 
     @classmethod
-    def of(cls, stage: Stage) -> Collector:
-        made = cls(stage, stage.corrupt_node(stage.me))
-        shelf = stage.node(stage.me)._presignatures.parts
+    def of(cls, env: AttackEnvironment) -> Collector:
+        made = cls(env, env.corrupt_node(env.me))
+        pool = env.node(env.me)._presignatures.shares
 
         def take(key_id: str, name: bytes) -> Presignature:
             if name not in made.parts:
-                made.parts[name] = shelf._shelf.take(key_id, name)
+                made.parts[name] = pool._pool.take(key_id, name)
             return replace(made.parts[name], use=Use())
 
-        shelf.take = take
-        forgetful(stage.service.app.state.wallet)
-        other = stage.node(stage.other)
+        pool.take = take
+        forget_used(env.service.app.state.wallet)
+        other = env.node(env.other)
         handle = other.handle
 
         def listening(*asked: Any) -> bytes:
@@ -78,14 +84,16 @@ class Collector:
         Raises:
             Refusal: there are no two signatures with one presignature; the other MPC node's words.
         """
-        used = [wire.Presigned.from_bytes(a.body) for a in self.node.asked if a.verb == "presigned"]
-        (share,) = self.stage.shares(self.stage.me).values()
+        used = [
+            wire.Presigned.from_bytes(a.body) for a in self.node.requests if a.verb == "presigned"
+        ]
+        (share,) = self.env.shares(self.env.me).values()
         rows = []
         for body, signature in zip(used, signatures, strict=False):
             part = replace(self.parts[body.using.presignature], use=Use())
             hashed, rho = body.using.message_hash, body.using.rho
             agreed = presigned.setup(share, part, CLIENT, hashed, rho)
-            delta = steps.shift(agreed.request(), {self.stage.me: part.rho_i})
+            delta = steps.shift(agreed.request(), {self.env.me: part.rho_i})
             numbers = (signature[32:64], signature[:32], hashed)
             s, r, m = (SECP256K1.scalar(int.from_bytes(part, "big")) for part in numbers)
             rows.append((s, r, delta, m))
@@ -94,27 +102,29 @@ class Collector:
                 (SECP256K1.scalar(sign) * s, *row)
                 for sign, (s, *row) in zip(signs, rows, strict=True)
             ]
-            x = solve([[s, -r, m - s * delta] for s, r, delta, m in signed])[1]
+            x = solve_linear([[s, -r, m - s * delta] for s, r, delta, m in signed])[1]
             if "0x" + SECP256K1.base(x).encode().hex() == public_key:
-                return proven(True, "the key from two signatures with one presignature", "")
-        words = (
-            f"the {ROLES[self.stage.other]}: {self.refusals[-1]}"
+                return succeed_if(True, "the key from two signatures with one presignature", "")
+        reason = (
+            f"the {ROLES[self.env.other]}: {self.refusals[-1]}"
             if self.refusals
             else ("the presignature does not open")
         )
-        raise Refusal(f"{words}; signed by the full protocol instead")
+        raise Refusal(f"{reason}; signed by the full protocol instead")
 
 
-def prepared(stage: Stage, count: int = 1) -> tuple[User, Strings, Collector, list[str]]:
+def set_up_presignatures(
+    env: AttackEnvironment, count: int = 1
+) -> tuple[User, Strings, Collector, list[str]]:
     """A user with a key and presignatures, at the corrupt MPC node."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate("secp256k1")
-    collector = Collector.of(stage)
-    body = {**key, "count": count, "signer": ROLES[stage.me]}
+    collector = Collector.of(env)
+    body = {**key, "count": count, "signer": ROLES[env.me]}
     return alice, key, collector, alice.ask("presign", body)["presignatures"]
 
 
-def forgetful(wallet: Any) -> None:
+def forget_used(wallet: Any) -> None:
     """A REST node that is a new process every time: what it has used it does not remember."""
     opened = wallet._presigner.part
 
@@ -133,29 +143,29 @@ def sign(user: User, key: Strings, presignatures: list[str], message: str) -> by
 # ------------------------------------------------------------------ variants
 
 
-def restored_database(stage: Stage) -> Finding:
+def use_twice_after_database_restore(env: AttackEnvironment) -> Finding:
     """The caller restores its database, and signs something else."""
-    alice, key, collector, made = prepared(stage)
+    alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, message) for message in (HONEST, WANTED.hex())]
     return collector.key_from(key["public_key"], signatures)
 
 
-def retried(stage: Stage) -> Finding:
+def use_twice_by_retry(env: AttackEnvironment) -> Finding:
     """The caller gets no answer in time, and asks for the same once more; both answers are seen by
     whoever has cut the connection."""
-    alice, key, collector, made = prepared(stage)
+    alice, key, collector, made = set_up_presignatures(env)
     signatures = [sign(alice, key, made, HONEST) for _ in range(2)]
     return collector.key_from(key["public_key"], signatures)
 
 
-def at_two_replicas(stage: Stage) -> Finding:
+def use_twice_at_replicas(env: AttackEnvironment) -> Finding:
     """Two replicas of the REST node are given the same presignature at once."""
-    alice, key, collector, made = prepared(stage)
-    replicas = [stage.thief(alice.token) for _ in range(2)]
+    alice, key, collector, made = set_up_presignatures(env)
+    replicas = [env.stolen_credentials(alice.token) for _ in range(2)]
     fields = {name: key[name] for name in StoredShare.model_fields}
 
     async def signature(replica: Any, message: bytes) -> bytes:
-        forgetful(replica)
+        forget_used(replica)
         stored = StoredShare.model_validate(fields)
         signed, _ = await replica.sign(
             replica.caller,
@@ -171,25 +181,25 @@ def at_two_replicas(stage: Stage) -> Finding:
         messages = bytes.fromhex(HONEST), WANTED
         return await asyncio.gather(*map(signature, replicas, messages))
 
-    return collector.key_from(key["public_key"], stage.run(race()))
+    return collector.key_from(key["public_key"], env.run(race()))
 
 
-def restored_mpc_node(stage: Stage) -> Finding:
+def use_twice_after_node_restore(env: AttackEnvironment) -> Finding:
     """The other MPC node comes back from a backup that was made before the presignature was used;
     and the caller's database, too."""
-    alice, key, collector, made = prepared(stage)
-    node = stage.node(stage.other)
-    backup = copy.deepcopy(node._presignatures.allowances._shelf)
+    alice, key, collector, made = set_up_presignatures(env)
+    node = env.node(env.other)
+    backup = copy.deepcopy(node._presignatures.usage_tokens._pool)
     signatures = [sign(alice, key, made, HONEST)]
     node.restart()
-    node._presignatures.allowances._shelf = backup
+    node._presignatures.usage_tokens._pool = backup
     signatures.append(sign(alice, key, made, WANTED.hex()))
     return collector.key_from(key["public_key"], signatures)
 
 
-def under_another_header(stage: Stage) -> Finding:
+def use_under_another_header(env: AttackEnvironment) -> Finding:
     """A used one is put under what the other MPC node still allows."""
-    alice, key, collector, made = prepared(stage, 2)
+    alice, key, collector, made = set_up_presignatures(env, 2)
     used, fresh = map(SealedPresignature.from_text, made)
     signatures = [sign(alice, key, made[:1], HONEST)]
     header = replace(used.header, allowance=fresh.header.allowance, index=fresh.header.index)
@@ -203,10 +213,10 @@ ENTRIES = (
         id="a presignature used twice",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and gives the caller a database in which a presignature is unused",
-        play=restored_database,
+        run=use_twice_after_database_restore,
         check="the other MPC node opens its half once for each presignature",
         says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
         each_node=True,
         covers=("a presignature used twice: a restored database",),
     ),
@@ -214,10 +224,10 @@ ENTRIES = (
         id="a presignature used twice, by a retry",
         cells=(("mpc node", K),),
         name="consumes nothing, and keeps the caller's answer back until it asks once more",
-        play=retried,
+        run=use_twice_by_retry,
         check="the other MPC node opens its half once for each presignature",
         says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
         each_node=True,
         covers=("a presignature used twice: a retry after a time-out",),
     ),
@@ -225,10 +235,10 @@ ENTRIES = (
         id="a presignature used twice, at once",
         cells=(("mpc node", K),),
         name="consumes nothing, while two replicas of the caller's node sign at once",
-        play=at_two_replicas,
+        run=use_twice_at_replicas,
         check="the other MPC node opens its half once for each presignature",
         says="no such presignature, or it has been used",
-        research=lambda: ResearchBuild(weak.NO_ALLOWANCES),
+        research=lambda: ResearchBuild(weakened_builds.NO_ALLOWANCES),
         each_node=True,
         covers=("a presignature used twice: a race of two replicas",),
     ),
@@ -236,10 +246,10 @@ ENTRIES = (
         id="a presignature used twice, after a restore",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and has the other MPC node, and the database, restored",
-        play=restored_mpc_node,
+        run=use_twice_after_node_restore,
         check="a presignature is good for the MPC nodes' present boots only",
         says="has another boot than this is for",
-        research=lambda: ResearchBuild(weak.STORED_BOOTS),
+        research=lambda: ResearchBuild(weakened_builds.STORED_BOOTS),
         each_node=True,
         covers=("a presignature used twice: an MPC node restored from a backup",),
     ),
@@ -247,10 +257,10 @@ ENTRIES = (
         id="a presignature under another one's header",
         cells=(("mpc node + database", K),),
         name="consumes nothing, and puts a used presignature under an unused one's header",
-        play=under_another_header,
+        run=use_under_another_header,
         check="the header is the ciphertext's associated data",
         says="does not open",
-        research=lambda: ResearchBuild(weak.ANY_HEADER),
+        research=lambda: ResearchBuild(weakened_builds.ANY_HEADER),
         each_node=True,
         covers=("a presignature of another signature, epoch or user",),
     ),

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpcsim.attacks.service.findings import Finding, proven
+from mpcsim.attacks.service.attack_environment import (
+    CURVE,
+    PASSWORD,
+    WANTED,
+    AttackEnvironment,
+    check_forgery,
+)
+from mpcsim.attacks.service.findings import Finding, succeed_if
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import CURVE, PASSWORD, WANTED, Stage, forged
 from mpcsim.attacks.service.table import Goal
 from mpcsim.ids import OPERATOR
 from node.models import StoredShare
@@ -30,39 +36,43 @@ class HostileWallet:
         return remembering if callable(method) else method
 
 
-def _corrupt(stage: Stage) -> HostileWallet:
-    state = stage.service.app.state
+def _corrupt(env: AttackEnvironment) -> HostileWallet:
+    state = env.service.app.state
     state.wallet = HostileWallet(state.wallet)
     found: HostileWallet = state.wallet
     return found
 
 
-def another_message(stage: Stage) -> Finding:
+def another_message(env: AttackEnvironment) -> Finding:
     """The node keeps the strings and the token of a call, and signs once more with them."""
-    wallet, alice = _corrupt(stage), stage.user()
+    wallet, alice = _corrupt(env), env.user()
     key = alice.generate()
     alice.sign(key)
-    stolen = stage.pretend(wallet.seen["caller"].token)
+    stolen = env.impersonate(wallet.seen["caller"].token)
     _, stored = wallet.seen["arguments"]
     strings = stored.model_dump(include=StoredShare.model_fields.keys())
     signature = stolen.sign(strings, WANTED.hex(), OPERATOR)
-    return forged(CURVE, key["public_key"], signature, "strings and token of an ordinary call")
+    return check_forgery(
+        CURVE, key["public_key"], signature, "strings and token of an ordinary call"
+    )
 
 
-def another_key(stage: Stage) -> Finding:
+def another_key(env: AttackEnvironment) -> Finding:
     """The node answers with a key of its own."""
-    mallory = stage.user("mallory")
+    mallory = env.user("mallory")
     other = mallory.generate()
     signature = mallory.sign(other, WANTED.hex())
-    return forged(CURVE, other["public_key"], signature, "the key that the node says is the user's")
+    return check_forgery(
+        CURVE, other["public_key"], signature, "the key that the node says is the user's"
+    )
 
 
-def password(stage: Stage) -> Finding:
+def password(env: AttackEnvironment) -> Finding:
     """The node reads the password in the call."""
-    wallet, alice = _corrupt(stage), stage.user()
+    wallet, alice = _corrupt(env), env.user()
     alice.public_key(alice.generate())
     seen = wallet.seen["password"]
-    return proven(seen == PASSWORD, f"the password is {seen!r}", "the password is not seen")
+    return succeed_if(seen == PASSWORD, f"the password is {seen!r}", "the password is not seen")
 
 
 NODE = "node"
@@ -72,18 +82,18 @@ ENTRIES = (
         id="another message",
         cells=((NODE, Goal.K),),
         name="signs once more with what a call brought",
-        play=another_message,
+        run=another_message,
     ),
     Entry(
         id="another key",
         cells=((NODE, Goal.W),),
         name="says that a key of its own is the user's",
-        play=another_key,
+        run=another_key,
     ),
     Entry(
         id="password in the call",
         cells=((NODE, Goal.P),),
         name="reads the password",
-        play=password,
+        run=password,
     ),
 )

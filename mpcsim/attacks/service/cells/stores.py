@@ -5,11 +5,17 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import (
+    PASSWORD,
+    WANTED,
+    AttackEnvironment,
+    check_forgery,
+    check_key_recovery,
+)
 from mpcsim.attacks.service.builds import ResearchBuild
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
 from mpcsim.attacks.service.model import Entry
-from mpcsim.attacks.service.stage import PASSWORD, WANTED, Stage, forged, key_taken
 from mpcsim.attacks.service.table import Goal
 from mpcsim.errors import InvalidEncoding
 from mpcsim.ids import MPC_NODES, ROLES
@@ -18,13 +24,13 @@ from mpcsim.service.storage.database import REGISTRY
 from mpcsim.service.vault import SecretStore, password_key
 
 
-def old_strings(stage: Stage, store: str) -> Finding:
+def old_strings(env: AttackEnvironment, store: str) -> Finding:
     """After a recovery, a store from before it is put back, and the old strings are tried."""
-    alice = stage.user()
+    alice = env.user()
     old = alice.generate()
-    copy = stage.copy_store(store)
+    copy = env.back_up_store(store)
     new = alice.recover()
-    stage.put_back(store, copy)
+    env.restore_store(store, copy)
     said = []
     for party in MPC_NODES:
         try:
@@ -32,7 +38,7 @@ def old_strings(stage: Stage, store: str) -> Finding:
         except Refusal as refusal:
             said.append(str(refusal))
         else:
-            return forged(old["curve"], old["public_key"], signature, "with retired shares")
+            return check_forgery(old["curve"], old["public_key"], signature, "with retired shares")
     try:
         alice.sign(new)
     except Refusal as refusal:
@@ -40,49 +46,49 @@ def old_strings(stage: Stage, store: str) -> Finding:
     raise Refusal(f"{said[0]}; and the present strings sign")
 
 
-def another_key(stage: Stage, store: str) -> Finding:
+def another_key(env: AttackEnvironment, store: str) -> Finding:
     """A store from before the user had a key is put back, and a key is generated."""
-    alice = stage.user()
-    copy = stage.copy_store(store)
+    alice = env.user()
+    copy = env.back_up_store(store)
     key = alice.generate()
-    stage.put_back(store, copy)
-    alice = stage.user()
+    env.restore_store(store, copy)
+    alice = env.user()
     made = alice.generate()
-    return proven(
+    return succeed_if(
         made["public_key"] != key["public_key"],
         "a second key takes the place of the first",
         "it is the same key",
     )
 
 
-def passwords_in_stores(stage: Stage) -> Finding:
+def passwords_in_stores(env: AttackEnvironment) -> Finding:
     """Everything on the disks, old and new, is searched for something to try passwords on."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
     alice.public_key(key)
     alice.recover()
     store = SecretStore.from_text(key["secret_store"])
     pw_key = bytes(password_key(PASSWORD, store.salt, store.cost))
-    files = [path.read_bytes() for path in stage.files()]
+    files = [path.read_bytes() for path in env.files()]
     telling = [store.salt, pw_key, store.confirmation, PASSWORD.encode()]
-    return proven(
+    return succeed_if(
         any(secret in data for secret in telling for data in files),
         "a store gives the password away",
         "salt, pw_key and confirmation are in no store",
     )
 
 
-def dropped_share_on_disk(stage: Stage) -> Finding:
+def dropped_share_on_disk(env: AttackEnvironment) -> Finding:
     """A token thief's recovery comes to nothing; later the operator's disk is copied."""
-    alice = stage.user()
+    alice = env.user()
     key = alice.generate()
-    share = stage.thief(alice.token).take_share()
-    stage.service.wait(600_000)  # the session expires
+    share = env.stolen_credentials(alice.token).recover_unactivated()
+    env.service.wait(600_000)  # the session expires
     alice.sign(key)
-    for path in stage.files():
-        if ROLES[stage.me] in str(path.relative_to(stage.root)):
+    for path in env.files():
+        if ROLES[env.me] in str(path.relative_to(env.root)):
             for found in _shares_in(path, share):
-                return key_taken((share, found), key["public_key"], f"left in {path.name}")
+                return check_key_recovery((share, found), key["public_key"], f"left in {path.name}")
     raise Refusal("no file of the MPC node holds anything of the dropped share")
 
 
@@ -105,7 +111,7 @@ def _rolled_back(store: str) -> Entry:
         id=f"the {store}'s store from before a recovery",
         cells=(("rolled back", Goal.K),),
         name="the retired strings are tried",
-        play=lambda stage: old_strings(stage, store),
+        run=lambda env: old_strings(env, store),
         check="shares of different epochs do not sign together",
         says="no such key",
         on_disk=True,
@@ -118,7 +124,7 @@ def _second_key(store: str) -> Entry:
         id=f"the {store}'s store from before the key",
         cells=(("rolled back", Goal.W),),
         name="a key is generated where there was one",
-        play=lambda stage: another_key(stage, store),
+        run=lambda env: another_key(env, store),
         check="what is in force at one of the others stays",
         says="the node: ",
         on_disk=True,
@@ -135,7 +141,7 @@ ENTRIES = (
         id="passwords in stores",
         cells=(("rolled back", Goal.P),),
         name="every file is searched for something to try passwords on",
-        play=passwords_in_stores,
+        run=passwords_in_stores,
         check="the strings are in the caller's database alone",
         says="are in no store",
         on_disk=True,
@@ -145,10 +151,10 @@ ENTRIES = (
         id="a dropped share on the disk",
         cells=(("token", Goal.K), ("rolled back", Goal.K)),
         name="a silent recovery by a token thief, and later a copy of the MPC node's disk",
-        play=dropped_share_on_disk,
+        run=dropped_share_on_disk,
         check="what is dropped is overwritten, the log of writes included",
         says="no file of the MPC node holds anything",
-        research=lambda: ResearchBuild(weak.LEFT_IN_LOG),
+        research=lambda: ResearchBuild(weakened_builds.LEFT_IN_LOG),
         on_disk=True,
         each_node=True,
         covers=("a dropped share in the SQLite log and a later copy of the disk",),

@@ -39,12 +39,12 @@ from mpcsim.service.errors import (
     undecided,
     unintelligible,
 )
-from mpcsim.service.gateway import fitting
-from mpcsim.service.gateway.activation.attempts import Attempts
+from mpcsim.service.gateway import store_consistency
 from mpcsim.service.gateway.activation.decision import Decision, Request
+from mpcsim.service.gateway.activation.idempotency import IdempotencyKeys
 from mpcsim.service.gateway.links.links import Link, Times, answered
 from mpcsim.service.gateway.registry import KeyChanged, KeyExists, Registry
-from mpcsim.service.gateway.sessions.sessions import Asking, Session, Sessions
+from mpcsim.service.gateway.sessions.sessions import CallerContext, Session, Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
 from mpcsim.service.rpc.standing import PAGE, Holding, Holdings, ListHoldings
@@ -67,29 +67,31 @@ class Activation:
         self._registry = registry
         self._links = links
         self._sessions = sessions
-        self.attempts = Attempts(registry, sessions)
+        self.idempotency_keys = IdempotencyKeys(registry, sessions)
         self._deciding: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     # ------------------------------------------------------------------ a key that has been made
 
-    async def activate(self, asking: Asking, body: wire.Activate) -> SignedRecord:
+    async def activate(self, caller: CallerContext, body: wire.Activate) -> SignedRecord:
         """Make the key of a session the user's key, or call the session off.
 
         Returns:
             The key's record, signed by both MPC nodes.
         """
-        session = await self._sessions.find(asking.claims, body.session_id)
-        if not session.making:
+        session = await self._sessions.find(caller.claims, body.session_id)
+        if not session.makes_key:
             raise Refused(BAD_REQUEST, "a signing session makes no key")
-        async with self._sessions.serving(session):
-            return await to_the_end(self._decide(asking, session, body))
+        async with self._sessions.serve_in_turn(session):
+            return await to_the_end(self._decide(caller, session, body))
 
-    async def _decide(self, asking: Asking, session: Session, body: wire.Activate) -> SignedRecord:
-        async with self.decision(session.user_id, session.curve):
+    async def _decide(
+        self, caller: CallerContext, session: Session, body: wire.Activate
+    ) -> SignedRecord:
+        async with self.decision_lock(session.user_id, session.curve):
             try:
-                record = await self._vote(asking, session, body)
+                record = await self._vote(caller, session, body)
             except BaseException:
-                await self._sessions.stop([session])
+                await self._sessions.cancel([session])
                 raise
             self._sessions.end(session)
             if session.key_id is not None:
@@ -97,7 +99,9 @@ class Activation:
                     self._sessions.end(other)
             return record
 
-    async def _vote(self, asking: Asking, session: Session, body: wire.Activate) -> SignedRecord:
+    async def _vote(
+        self, caller: CallerContext, session: Session, body: wire.Activate
+    ) -> SignedRecord:
         """Ask for both votes, and see what comes of them; under the decision's lock.
 
         Raises:
@@ -111,10 +115,10 @@ class Activation:
             raise recovered_meanwhile()
         if present is not None and present.key_id == body.key_id.hex():
             raise Refused(CONFLICT, "this session has not made that key")
-        await self.attempts.remember(session.attempt, body.key_id)
-        decision = await self._begin(user_id, curve, body)
+        await self.idempotency_keys.remember(session.named_call, body.key_id)
+        decision = await self._new_decision(user_id, curve, body)
         try:
-            await self._carry_out(decision, asking.times)
+            await self._run_decision(decision, caller.times)
         except StoreFailed as error:
             # It has been decided, and is remembered as soon as the registry can be written.
             LOG.error("%s key of user %s: %s", curve, user_id, error)
@@ -125,7 +129,7 @@ class Activation:
             return decision.record
         at_odds = disagreement("the MPC nodes do not vote for the same record")
         failure = decision.failures[0] if decision.failures else at_odds
-        raise undecided(failure) if decision.open(body.key_id) else failure
+        raise undecided(failure) if decision.is_open(body.key_id) else failure
 
     # ------------------------------------------------------------------ what was interrupted
 
@@ -141,44 +145,48 @@ class Activation:
         Raises:
             Refused: a node cannot do its part, or the nodes' stores do not fit together.
         """
-        decision = await self._begin(user_id, curve, aborting=aborting)
-        await self._carry_out(decision, times)
+        decision = await self._new_decision(user_id, curve, aborting=aborting)
+        await self._run_decision(decision, times)
         for failure in decision.failures:
             if isinstance(failure, NodeFailed):
                 raise failure
-        if not decision.fits or (aborting and decision.alone):
+        if not decision.is_consistent or (aborting and decision.has_lone_vote):
             raise do_not_fit()
 
     async def resolve_at_start(self) -> None:
-        """See what fits together (``fitting``), and bring to its end whatever the last run left
-        undecided, before the first request.
+        """See what fits together (``store_consistency``), and bring to its end whatever the last
+        run left undecided, before the first request.
 
         Raises:
             Refused: an MPC node cannot be reached, or does not do its part.
         """
-        held = {party: await holdings(link) for party, link in self._links.items()}
-        fit = fitting.compare(self._registry, held)
-        for at in fit.odd:
-            async with self.decision(*at):
-                decision = await self._interrupted(*at)
-                if await self._merge_put_back(*at):
-                    decision = await self._interrupted(*at)
-            if decision.unanswered is not None:
-                raise decision.unanswered
+        held = {party: await share_inventory(link) for party, link in self._links.items()}
+        consistency = store_consistency.compare(self._registry, held)
+        for at in consistency.to_resolve:
+            async with self.decision_lock(*at):
+                decision = await self._resume_interrupted(*at)
+                if await self._merge_restored(*at):
+                    decision = await self._resume_interrupted(*at)
+            if decision.first_link_failure is not None:
+                raise decision.first_link_failure
             for failure in decision.failures:  # one user's trouble; the others' keys work
                 LOG.error("%s key of user %s: %s", at[1], at[0], failure)
-            fit.resolved(at, self._registry.key(*at), decision.fits, decision.alone)
-        fit.report()
+            consistency.record_outcome(
+                at, self._registry.key(*at), decision.is_consistent, decision.has_lone_vote
+            )
+        consistency.report()
 
-    async def _interrupted(self, user_id: str, curve: str, times: Times | None = None) -> Decision:
+    async def _resume_interrupted(
+        self, user_id: str, curve: str, times: Times | None = None
+    ) -> Decision:
         """What came of what has been voted for."""
-        decision = await self._begin(user_id, curve, aborting=False)
-        await self._carry_out(decision, times)
+        decision = await self._new_decision(user_id, curve, aborting=False)
+        await self._run_decision(decision, times)
         return decision
 
     # ------------------------------------------------------------------ stores that were put back
 
-    async def merging(
+    async def ask_merging(
         self,
         party: PartyId,
         user_id: str,
@@ -200,9 +208,9 @@ class Activation:
         Raises:
             Refused: the other node cannot be reached, or what it knows does not do.
         """
-        async with self.decision(user_id, curve):
-            await self._interrupted(user_id, curve, times)
-            refused = (await self._hear(user_id, curve, times)).get(party)
+        async with self.decision_lock(user_id, curve):
+            await self._resume_interrupted(user_id, curve, times)
+            refused = (await self._merge_each_restored(user_id, curve, times)).get(party)
         if refused is not None:
             raise refused
 
@@ -211,30 +219,30 @@ class Activation:
     ) -> None:
         """Bring an MPC node what the other one says of a key; under the decision's lock."""
         (other,) = self._links.keys() - {party}
-        said = await self._testimony(other, party, user_id, curve, times)
-        await self._links[party].asked(Scope("merge", user_id), said, times)
+        said = await self._reconciliation_statement(other, party, user_id, curve, times)
+        await self._links[party].call_or_ask(Scope("merge", user_id), said, times)
 
-    async def _testimony(
+    async def _reconciliation_statement(
         self, by: PartyId, to: PartyId, user_id: str, curve: str, times: Times | None = None
     ) -> SignedTestimony:
         """What an MPC node says of a key, to the other one as that one is since its last start."""
         boot = (await self._links[to].hello(fresh=True)).boot
         scope, body = Scope("testify", user_id), Testify(user_id, curve, boot)
-        return answered(SignedTestimony, by, await self._links[by].asked(scope, body, times))
+        return answered(SignedTestimony, by, await self._links[by].call_or_ask(scope, body, times))
 
-    async def _merge_put_back(self, user_id: str, curve: str, times: Times | None = None) -> bool:
+    async def _merge_restored(self, user_id: str, curve: str, times: Times | None = None) -> bool:
         """Have MPC nodes whose stores were put back hear of a key, if they have not; whether there
         was one. Under the decision's lock.
 
         Raises:
             LinkFailed: one cannot be reached.
         """
-        found = await self._hear(user_id, curve, times)
+        found = await self._merge_each_restored(user_id, curve, times)
         for refused in filter(None, found.values()):
             LOG.error("%s key of user %s: %s", curve, user_id, refused)
         return bool(found)
 
-    async def _hear(
+    async def _merge_each_restored(
         self, user_id: str, curve: str, times: Times | None
     ) -> Mapping[PartyId, Refused | None]:
         """Have MPC nodes whose stores were put back hear of a key; of each that had not: why it
@@ -247,7 +255,7 @@ class Activation:
         found: dict[PartyId, Refused | None] = {}
         for party, witness in ((one, other), (other, one)):
             try:
-                said = await self._testimony(party, witness, user_id, curve, times)
+                said = await self._reconciliation_statement(party, witness, user_id, curve, times)
                 if said.statement.restored:
                     found[party] = None
             except LinkFailed:
@@ -266,7 +274,7 @@ class Activation:
                 found[party] = refused
         return found
 
-    async def signed(
+    async def signed_record(
         self, user_id: str, curve: str, times: Times, key_id: str | None = None
     ) -> bytes:
         """A present key's ``SignedRecord``; if the registry's is damaged, that of the MPC nodes.
@@ -279,7 +287,7 @@ class Activation:
         """
         key = self._registry.key(user_id, curve)
         if key is not None and key.record is None:
-            async with self.decision(user_id, curve):
+            async with self.decision_lock(user_id, curve):
                 await self.resolve(user_id, curve, times, aborting=False)
             key = self._registry.key(user_id, curve)
         if key is not None and key_id not in (None, key.key_id):
@@ -290,7 +298,7 @@ class Activation:
 
     # ------------------------------------------------------------------ both
 
-    async def _begin(
+    async def _new_decision(
         self,
         user_id: str,
         curve: str,
@@ -305,7 +313,7 @@ class Activation:
         registered = self._registry.key(user_id, curve)
         return Decision(user_id, curve, identities, registered, vote, aborting=aborting)
 
-    async def _carry_out(self, decision: Decision, times: Times | None = None) -> None:
+    async def _run_decision(self, decision: Decision, times: Times | None = None) -> None:
         """
         Args:
             times: None: nothing else is under way, and no time passes.
@@ -313,15 +321,15 @@ class Activation:
         while requests := decision.requests():
             answers = await asyncio.gather(*[self._ask(r, times) for r in requests])
             for request, answer in zip(requests, answers, strict=True):
-                decision.heard(request, answer)
-            if decision.to_remember is not None:
+                decision.take_answer(request, answer)
+            if decision.record_to_store is not None:
                 await in_thread(self._remember, decision)
 
     def _remember(self, decision: Decision) -> None:
         """Write down what is in force."""
-        if decision.to_remember is not None:
+        if decision.record_to_store is not None:
             try:
-                decision.remembered = self._registry.put(decision.to_remember)
+                decision.stored_key = self._registry.put(decision.record_to_store)
             except (KeyExists, KeyChanged) as error:
                 LOG.error(
                     "the registry does not take a record that both MPC nodes signed: %s", error
@@ -329,14 +337,14 @@ class Activation:
 
     async def _ask(self, request: Request, times: Times | None) -> bytes | Refused:
         try:
-            return await self._links[request.party].asked(request.scope, request.body, times)
+            return await self._links[request.party].call_or_ask(request.scope, request.body, times)
         except Refused as refused:
             return refused
         except Exception as error:  # what it has done by then is not known
             LOG.error("%s %s: %s", ROLES[request.party], request.scope.verb, type(error).__name__)
             return failed(request.party)
 
-    def decision(self, user_id: str, curve: str) -> asyncio.Lock:
+    def decision_lock(self, user_id: str, curve: str) -> asyncio.Lock:
         """Held while it is decided which key of a user and curve is in force."""
         return self._deciding.setdefault((user_id, curve), asyncio.Lock())
 
@@ -344,7 +352,7 @@ class Activation:
 
     async def ask_about_key(
         self,
-        asking: Asking,
+        caller: CallerContext,
         party: PartyId,
         scope: Scope,
         body: wire.Body,
@@ -353,23 +361,23 @@ class Activation:
     ) -> bytes:
         """Ask for something a node does with a registered key; if it has not heard of it, tell it
         what is in force."""
-        link, user_id = self._links[party], asking.claims.user_id
+        link, user_id = self._links[party], caller.claims.user_id
         try:
-            return await link.call(scope, body, asking.times)
+            return await link.call(scope, body, caller.times)
         except Unmerged:
-            await self.merge(party, user_id, curve, asking.times)
+            await self.merge(party, user_id, curve, caller.times)
         except Refused as refused:
             if refused.status != NOT_FOUND:
                 raise
-            async with self.decision(user_id, curve):
-                if not self._registry.owns(user_id, key_id):
+            async with self.decision_lock(user_id, curve):
+                if not self._registry.is_present_key(user_id, key_id):
                     raise no_such_key() from None
-                await self._merge_put_back(user_id, curve, asking.times)
-                await self.resolve(user_id, curve, asking.times, aborting=False)
-        return await link.call(scope, body, asking.times)
+                await self._merge_restored(user_id, curve, caller.times)
+                await self.resolve(user_id, curve, caller.times, aborting=False)
+        return await link.call(scope, body, caller.times)
 
 
-async def holdings(link: Link) -> list[Holding]:
+async def share_inventory(link: Link) -> list[Holding]:
     """What an MPC node says it holds, all pages of it.
 
     Raises:

@@ -47,17 +47,17 @@ class Attestations:
         """
         self._links = links
         self._clock = clock
-        self._last: dict[PartyId, SignedAttestation] = {}
+        self._latest: dict[PartyId, SignedAttestation] = {}
         """What each has said."""
-        self._exchanged: dict[PartyId, float] = {}
+        self._exchanged_at: dict[PartyId, float] = {}
         """When each has been told last what the other says."""
-        self._under_way: dict[PartyId, asyncio.Task[bool]] = {}
-        self._owed: Counter[PartyId] = Counter()
+        self._exchanges: dict[PartyId, asyncio.Task[bool]] = {}
+        self._requested: Counter[PartyId] = Counter()
         """How often each was to be told at once, and how often before it last was."""
-        self._told: Counter[PartyId] = Counter()
-        self._telling: dict[PartyId, asyncio.Task[None]] = {}
+        self._delivered: Counter[PartyId] = Counter()
+        self._deliveries: dict[PartyId, asyncio.Task[None]] = {}
 
-    async def demanded(self, party: PartyId, ask: Callable[[], Awaitable[T]]) -> T:
+    async def ask_with_attestation(self, party: PartyId, ask: Callable[[], Awaitable[T]]) -> T:
         """Ask an MPC node for something for which it wants to have heard from the other.
 
         The other one hears, too: it is who signs when this one is down.
@@ -66,41 +66,41 @@ class Attestations:
             Refused: as from ``ask``.
         """
         for each in self._links:
-            if self._clock() - self._exchanged.get(each, -MINUTE_S) >= MINUTE_S:
-                self._begin(each)
+            if self._clock() - self._exchanged_at.get(each, -MINUTE_S) >= MINUTE_S:
+                self._start_exchange(each)
         try:
             return await ask()
         except Refused as refused:
             if refused.status != FAILED_DEPENDENCY or isinstance(refused, Unmerged):
                 raise
-            await asyncio.wait([self._begin(party)])
+            await asyncio.wait([self._start_exchange(party)])
         return await ask()
 
-    async def renew(self) -> None:
+    async def exchange_now(self) -> None:
         """Tell both now: for a minute nothing is carried in the background."""
-        await asyncio.wait([self._begin(each) for each in self._links])
+        await asyncio.wait([self._start_exchange(each) for each in self._links])
 
-    async def aborted(self, by: PartyId) -> None:
+    async def deliver_after_abort(self, by: PartyId) -> None:
         """Have the other MPC node hear at once what one says that has aborted a signature: it may
         have suspended the key. What cannot be done now is done later."""
         (party,) = self._links.keys() - {by}
-        self._owed[party] += 1
-        task = self._telling.get(party)
+        self._requested[party] += 1
+        task = self._deliveries.get(party)
         if task is None or task.done():
-            task = asyncio.get_running_loop().create_task(self._tell(party))
-            self._telling[party] = task
+            task = asyncio.get_running_loop().create_task(self._deliver_until_accepted(party))
+            self._deliveries[party] = task
         await asyncio.wait([task], timeout=PROMPT_S)
 
-    async def _tell(self, party: PartyId) -> None:
+    async def _deliver_until_accepted(self, party: PartyId) -> None:
         delay = FIRST_RETRY_S
-        while (owed := self._owed[party]) > self._told[party]:
+        while (requested := self._requested[party]) > self._delivered[party]:
             if await self._exchange(party):
-                self._told[party] = owed
+                self._delivered[party] = requested
             else:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_S)
 
-    async def at_start(self) -> None:
+    async def exchange_at_start(self) -> None:
         """Have each hear what is suspended at the other, if anything is; nothing else is under way.
 
         Raises:
@@ -118,12 +118,12 @@ class Attestations:
             except Refused as refused:
                 LOG.warning("the %s has not heard: %s", ROLES[party], refused)
 
-    def _begin(self, party: PartyId) -> asyncio.Task[bool]:
+    def _start_exchange(self, party: PartyId) -> asyncio.Task[bool]:
         """Tell an MPC node, in the background, what the other says."""
-        task = self._under_way.get(party)
+        task = self._exchanges.get(party)
         if task is None or task.done():
             task = asyncio.get_running_loop().create_task(self._exchange(party))
-            self._under_way[party] = task
+            self._exchanges[party] = task
         return task
 
     async def _exchange(self, party: PartyId) -> bool:
@@ -132,13 +132,13 @@ class Attestations:
         new = False
         with suppress(Refused):  # what it said last counts for a while
             reply = await self._links[other].call(Scope("attest"), Attest(), Times())
-            self._last[other] = answered(SignedAttestation, other, reply)
+            self._latest[other] = answered(SignedAttestation, other, reply)
             new = True
-        if other not in self._last:
+        if other not in self._latest:
             return False
         try:
-            await self._links[party].call(Scope("hear"), self._last[other], Times())
-            self._exchanged[party] = self._clock()
+            await self._links[party].call(Scope("hear"), self._latest[other], Times())
+            self._exchanged_at[party] = self._clock()
         except Refused as refused:
             LOG.warning("the %s has not heard from the %s: %s", ROLES[party], ROLES[other], refused)
             return False
@@ -146,7 +146,7 @@ class Attestations:
 
     async def stop(self) -> None:
         """Carry nothing more, in this process."""
-        tasks: list[asyncio.Task[Any]] = [*self._under_way.values(), *self._telling.values()]
+        tasks: list[asyncio.Task[Any]] = [*self._exchanges.values(), *self._deliveries.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

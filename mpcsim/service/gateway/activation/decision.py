@@ -1,16 +1,51 @@
-"""How it is decided which shares of a user's key are in force; without any input or output.
+"""Atomic activation of a key: two-phase commit with signed votes and an untrusted coordinator.
 
-Both MPC nodes *vote* for an epoch, and with both votes it is in force: nothing else decides, and
-neither vote is ever taken back. A vote that stays alone is ended by an *abort*: the other node's
-signature that it never votes for this epoch. Only on that signature does a node drop what it has
-voted for, and only on both votes does it drop what is replaced. So whatever was lost on the way,
-and whichever order things arrive in, the nodes do not part, and asking them again leads to an end.
+Participants
+    O, I   the MPC nodes of operator and institution: each has a durable store and an identity key
+    G      the gateway: coordinates; may crash, replay, drop or lie, and is never believed
 
-One node that lies may vote for what it has signed the abort of, and show both votes when the other
-has dropped its share. So what is new counts as in force only when both nodes have said themselves
-that they have voted for it: neither is believed about the other.
+Messages in order; [...] is durable at the sender before the message leaves
+    1   G -> O, I    [the call's Idempotency-Key] vote(session, epoch), when the client says that
+                     it holds its share
+    2   O, I -> G    [VOTED] signature over the key record (user, curve, public key, epoch,
+                     predecessor, number, public shares, identities), the head of the node's log of
+                     key events and the number of its seal key
+    3   G -> O, I    [the record in the registry] activate(record with both signatures)
+    4   O, I         [ACTIVE; the predecessor's share deleted, and all prepared ones]
+  if a vote is missing, or to resume what was interrupted
+    2'  G <-> O, I   standing(user, curve): the node's active and voted shares, each with the
+                     signatures that it knows. With both signatures go on at 3
+    3'  G -> other   abort(epoch), with the vote that exists
+    4'  other -> G   [never votes for this epoch; a prepared share of it deleted] abort signature.
+                     If it has voted: that vote, and go on at 3
+    5'  G -> voter   drop(abort signature)
+    6'  voter        [the voted share deleted]
 
-``Decision`` holds what is known of both nodes, says what to ask them next, and what is in force.
+Invariants
+    A1  A node signs either a vote or an abort for an epoch, never both.
+    A2  A node has at most one outstanding vote for a (user, curve), and votes only for a share that
+        replaces the one that is active there (or none, if none is).
+    A3  A share that was voted for is deleted only on the peer's signature: the predecessor's on
+        both votes, a voted one on an abort.
+    A4  G takes an epoch to be in force when both nodes have said themselves that they voted for it:
+        a node that lies may sign an abort first and show both votes once the peer has dropped.
+    Hence O and I never activate different epochs, and no share that is needed is lost.
+    Any message may be repeated: asking both nodes again leads to an end.
+
+Crashes
+    before 2              prepared shares are deleted when their session ends (``sessions``)
+    between 2 and 4       G resumes at 2': at its start, before the next key of this user and curve
+                          is made, and when a node does not know a registered key. Only before the
+                          next key does it go on to 3': a lone vote may be all that is left of a
+                          newer state, if files were restored
+    G loses its registry  both signatures are the record: the registry follows the nodes
+    a store is restored   ``mpc_node.agreement.restore_reconciliation``
+
+Where: ``Decision`` below chooses G's messages, without I/O; ``activation`` sends them;
+``mpc_node.agreement.voting`` and ``mpc_node.store`` are the nodes' side (A1-A3).
+
+Checked by: every loss, delay and stop of G or a node in ``test_decision``; a node against whatever
+a gateway may send in ``test_promises_gateway``; killed processes in ``tests/campaign/test_kills``.
 """
 
 from __future__ import annotations
@@ -30,7 +65,7 @@ from mpcsim.service.rpc.statements import Abort, Held, RecordError, SignedRecord
 
 @dataclass(frozen=True)
 class Request:
-    """Something to be asked of an MPC node."""
+    """Request to an MPC node: its verb and scope, and its body."""
 
     party: PartyId
     scope: Scope
@@ -38,38 +73,37 @@ class Request:
 
 
 @dataclass
-class _Known:
-    """What an MPC node has said."""
+class _NodeState:
+    """Statements of one MPC node so far."""
 
-    standing: Standing | None = None
+    state: Standing | None = None
     votes: dict[bytes, SignedRecord] = field(default_factory=dict)
-    """Its own, by epoch: each with its signature alone."""
+    """Votes of this node by epoch, each record with its signature alone."""
     aborts: dict[bytes, bytes] = field(default_factory=dict)
-    """Its signatures, by epoch."""
-    holds: set[bytes] = field(default_factory=set)
-    """Epochs that it says it has voted for, whether they are in force or not."""
-    denied: set[bytes] = field(default_factory=set)
-    """Epochs that it says it has nothing to do with: its word alone."""
+    """Abort signatures of this node, by epoch."""
+    claimed_votes: set[bytes] = field(default_factory=set)
+    """Epochs that the node itself says it has voted for, in force or not (A4)."""
+    refused_aborts: set[bytes] = field(default_factory=set)
+    """Epochs for which it refused to sign an abort: neither node holds such a share, it says."""
     activated: set[bytes] = field(default_factory=set)
-    """Epochs that it has put in force when told to."""
+    """Epochs that it has acknowledged as activated (4)."""
 
     @property
     def active(self) -> Held | None:
-        return self.standing.active if self.standing else None
+        return self.state.active if self.state else None
 
     @property
     def voted(self) -> Held | None:
-        return self.standing.voted if self.standing else None
+        return self.state.voted if self.state else None
 
     def shares(self) -> list[Held]:
         return [held for held in (self.active, self.voted) if held]
 
 
 class Decision:
-    """About one user's key on one curve.
+    """Coordinator's side of one activation, for one user's key on one curve. No I/O.
 
-    Ask what ``requests`` says, all at once, tell ``heard`` what came of each, and so on until there
-    is nothing more to ask.
+    Send all of ``requests()``, pass each answer to ``take_answer``; repeat until there are none.
     """
 
     def __init__(
@@ -84,35 +118,41 @@ class Decision:
     ) -> None:
         """
         Args:
-            identities: of the MPC nodes; what those that are missing sign is not believed.
-            registered: what is in force as far as the registry knows.
-            vote: what both nodes are to vote for; None: nothing new, only what is left to do.
-            aborting: end votes that have stayed alone, too.
+            identities: of the MPC nodes; signatures of a node that is missing here do not count.
+            registered: the key in force as far as the registry knows.
+            vote: step 1, for a key that was just made; None: only resume what was interrupted.
+            aborting: end votes that have stayed alone, too (3' to 6').
         """
         self._user_id = user_id
         self._curve = curve
         self._identities = identities
         self._registered = registered
-        self.remembered = registered
-        """What the registry says by now."""
+        self.stored_key = registered
+        """Key as the registry has stored it by now."""
         self._vote = vote
         self._aborting = aborting
-        self._known = {party: _Known() for party in MPC_NODES}
+        self._nodes = {party: _NodeState() for party in MPC_NODES}
         self._asked: set[tuple[PartyId, Scope]] = set()
         self.failures: list[Refused] = []
-        """What the nodes have refused, and which have not answered, in the order of asking."""
+        """Refusals and unanswered requests, in the order of asking."""
         self.record: SignedRecord | None = None
-        """What is in force; None: nothing."""
+        """Record in force, with both votes; None: none is."""
         if registered is not None and registered.record is not None:
             self._learn(SignedRecord.from_bytes(registered.record), None)
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ requests
 
     def requests(self) -> list[Request]:
-        """What to ask next; nothing twice."""
-        steps = [self._votes, self._activations]
-        if not self._made:
-            steps = [self._votes, self._looks, self._aborts, self._drops, self._activations]
+        """Return the requests to send next; none is sent twice."""
+        steps = [self._vote_requests, self._activation_requests]
+        if not self._is_made:
+            steps = [
+                self._vote_requests,
+                self._state_requests,
+                self._abort_requests,
+                self._drop_requests,
+                self._activation_requests,
+            ]
         for step in steps:
             todo = [r for r in step() if (r.party, r.scope) not in self._asked]
             if todo:
@@ -120,126 +160,130 @@ class Decision:
                 return todo
         return []
 
-    def _votes(self) -> Iterator[Request]:
+    def _vote_requests(self) -> Iterator[Request]:
+        """Step 1."""
         if self._vote is not None:
             vote = self._vote
             scope = Scope("vote", self._user_id, vote.key_id, vote.session_id)
             for party in MPC_NODES:
                 yield Request(party, scope, vote)
 
-    def _looks(self) -> Iterator[Request]:
+    def _state_requests(self) -> Iterator[Request]:
+        """Step 2'."""
         for party in MPC_NODES:
             yield Request(party, self._scope("standing"), Ask(self._user_id, self._curve))
 
-    def _activations(self) -> Iterator[Request]:
+    def _activation_requests(self) -> Iterator[Request]:
+        """Step 3, to nodes that do not say that they have done it."""
         if self.record is None:
             return
         epoch = self.record.record.epoch
-        for party, known in self._known.items():
+        for party, known in self._nodes.items():
             done = known.active is not None and known.active.epoch == epoch
-            if not done and (self._made or any(h.epoch == epoch for h in known.shares())):
+            if not done and (self._is_made or any(h.epoch == epoch for h in known.shares())):
                 yield Request(party, self._scope("activate", epoch), self.record)
 
-    def _aborts(self) -> Iterator[Request]:
-        """Of votes that have stayed alone. A node is shown the other's, if that is known: it signs
-        for nothing that neither of them holds."""
+    def _abort_requests(self) -> Iterator[Request]:
+        """Step 3', for votes that stayed alone. A node is shown the other's vote if that is known:
+        it signs no abort of an epoch that neither of them holds."""
         if not self._aborting:
             return
-        for epoch in self._open():
+        for epoch in self._open_epochs():
             just_made = self._vote is not None and self._vote.key_id == epoch
-            votes = [k.votes[epoch] for k in self._known.values() if epoch in k.votes]
+            votes = [k.votes[epoch] for k in self._nodes.values() if epoch in k.votes]
             body = End(Abort(self._user_id, self._curve, epoch), votes[0] if votes else None)
-            for party, known in self._known.items():
-                if known.standing and (votes or just_made) and epoch not in known.votes:
+            for party, known in self._nodes.items():
+                if known.state and (votes or just_made) and epoch not in known.votes:
                     yield Request(party, self._scope("abort", epoch), body)
 
-    def _drops(self) -> Iterator[Request]:
-        for by, signer in self._known.items():
+    def _drop_requests(self) -> Iterator[Request]:
+        """Step 5'."""
+        for by, signer in self._nodes.items():
             for epoch, signature in signer.aborts.items():
                 body = Drop(Abort(self._user_id, self._curve, epoch), signature)
-                for party, known in self._known.items():
-                    if party != by and epoch in known.votes and known.standing is not None:
+                for party, known in self._nodes.items():
+                    if party != by and epoch in known.votes and known.state is not None:
                         yield Request(party, self._scope("drop", epoch), body)
 
     def _scope(self, verb: str, epoch: bytes | None = None) -> Scope:
         return Scope(verb, self._user_id, epoch)
 
-    # ------------------------------------------------------------------ hearing
+    # ------------------------------------------------------------------ answers
 
-    def heard(self, request: Request, answer: bytes | Refused) -> None:
-        """What an MPC node has answered.
+    def take_answer(self, request: Request, answer: bytes | Refused) -> None:
+        """Take an MPC node's answer to a request.
 
         Args:
-            answer: ``LinkFailed``: it has not.
+            answer: the body, or a refusal; ``LinkFailed``: the node has not answered.
         """
         party = request.party
         if isinstance(answer, Refused):
             self.failures.append(answer)
             if isinstance(request.body, End) and not isinstance(answer, NodeFailed):
-                self._known[party].denied.add(request.body.abort.epoch)
+                self._nodes[party].refused_aborts.add(request.body.abort.epoch)
             return
         try:
-            self._take_in(request, self._known[party], answer)
+            self._apply_answer(request, self._nodes[party], answer)
         except InvalidEncoding:
             self.failures.append(unintelligible(party))
 
-    def _take_in(self, request: Request, known: _Known, answer: bytes) -> None:
+    def _apply_answer(self, request: Request, known: _NodeState, answer: bytes) -> None:
         party = request.party
         match request.body:
             case wire.Activate():
                 self._learn(SignedRecord.from_bytes(answer), party)
             case Ask():
-                self.stands(party, Standing.from_bytes(answer))
+                self.take_state(party, Standing.from_bytes(answer))
             case End(abort=abort):
                 ended = Ended.from_bytes(answer)
                 if ended.held is not None:
                     self._learn(ended.held.record, party)
                 identity = self._identities.get(party, b"")
                 genuine = ended.signature and signed_by(identity, abort, ended.signature)
-                # A node signs one of the two: whichever is known first.
+                # An honest node signs one of the two (A1): the first that is known counts.
                 if genuine and abort.epoch not in known.votes:
                     known.aborts[abort.epoch] = ended.signature or b""
             case SignedRecord() as signed:
                 known.activated.add(signed.record.epoch)
 
-    def stands(self, party: PartyId, standing: Standing) -> None:
-        """What an MPC node says it holds; whoever only looks asks nothing else."""
-        known = self._known[party]
-        known.standing = standing
+    def take_state(self, party: PartyId, state: Standing) -> None:
+        """Take the shares that an MPC node says it holds (2')."""
+        known = self._nodes[party]
+        known.state = state
         for held in known.shares():
             self._learn(held.record, party)
 
     def _learn(self, signed: SignedRecord, by: PartyId | None) -> None:
-        """A record, with whatever votes are genuine.
+        """Take the authentic votes of a record, and see whether it is in force by them (A4).
 
         Args:
-            by: the node that says it holds it; None: the registry, to which both once did.
+            by: the node that says it holds the share; None: the registry, to which both once did.
         """
         record = signed.record
         if (record.user_id, record.curve_name) != (self._user_id, self._curve):
             return
-        for party, known in self._known.items():
+        for party, known in self._nodes.items():
             if record.epoch in known.aborts:
                 continue
             if signed.voted(party, self._identities.get(party, b"")):
                 known.votes.setdefault(record.epoch, signed.vote_of(party))
         if by is not None:
-            if record.epoch in self._known[by].votes:
-                self._known[by].holds.add(record.epoch)
-            if any(record.epoch not in known.holds for known in self._known.values()):
+            if record.epoch in self._nodes[by].votes:
+                self._nodes[by].claimed_votes.add(record.epoch)
+            if any(record.epoch not in known.claimed_votes for known in self._nodes.values()):
                 return
-        one, other = (self._known[party].votes.get(record.epoch) for party in MPC_NODES)
+        one, other = (self._nodes[party].votes.get(record.epoch) for party in MPC_NODES)
         if one is None or other is None:
             return
         try:
             one.with_vote(other).check(self._identities)
         except (RecordError, KeyError):
             return
-        if self._newer(record.public_key, record.number):
+        if self._is_newer(record.public_key, record.number):
             self.record = one.with_vote(other)
 
-    def _newer(self, public_key: bytes, number: int) -> bool:
-        """Whether shares are newer than what is known to be in force, and of the same key."""
+    def _is_newer(self, public_key: bytes, number: int) -> bool:
+        """Return whether shares are of the same key and newer than those known to be in force."""
         known = self.record.record if self.record else None
         if known is not None:
             return public_key == known.public_key and number > known.number
@@ -248,60 +292,62 @@ class Decision:
             public_key == registered.public_key and number >= registered.recoveries
         )
 
-    # ------------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------------ outcome
 
     @property
-    def _made(self) -> bool:
-        """Whether that which both were to vote for is in force."""
+    def _is_made(self) -> bool:
+        """Whether the epoch of ``vote`` is in force."""
         return (
             self._vote is not None
             and self.record is not None
             and self.record.record.epoch == self._vote.key_id
         )
 
-    def _open(self) -> list[bytes]:
-        """Epochs that may come into force or not, in the order in which they are found."""
-        found = [known.voted.epoch for known in self._known.values() if known.voted]
+    def _open_epochs(self) -> list[bytes]:
+        """Return epochs of which it is not decided whether they come into force."""
+        found = [known.voted.epoch for known in self._nodes.values() if known.voted]
         if self._vote is not None:
             found.insert(0, self._vote.key_id)
-        return [epoch for epoch in dict.fromkeys(found) if not self._decided(epoch)]
+        return [epoch for epoch in dict.fromkeys(found) if not self._is_decided(epoch)]
 
-    def _decided(self, epoch: bytes) -> bool:
+    def _is_decided(self, epoch: bytes) -> bool:
         if self.record is not None and self.record.record.epoch == epoch:
             return True
-        known = self._known.values()
-        # Only one of the two may lie.
-        return any(epoch in k.aborts for k in known) or all(epoch in k.denied for k in known)
+        known = self._nodes.values()
+        # A refusal is a node's word alone, and only one of the two may lie.
+        return any(epoch in k.aborts for k in known) or all(
+            epoch in k.refused_aborts for k in known
+        )
 
     @property
-    def unanswered(self) -> LinkFailed | None:
-        """The first request that was not answered."""
+    def first_link_failure(self) -> LinkFailed | None:
+        """The first request that was not answered; None: all were."""
         return next((f for f in self.failures if isinstance(f, LinkFailed)), None)
 
     @property
-    def to_remember(self) -> SignedRecord | None:
-        """What is in force, if the registry does not know."""
-        known = self.remembered.record if self.remembered else None
+    def record_to_store(self) -> SignedRecord | None:
+        """Record in force that the registry does not have yet."""
+        known = self.stored_key.record if self.stored_key else None
         if self.record is None or self.record.to_bytes() == known:
             return None
         return self.record
 
-    def open(self, epoch: bytes) -> bool:
-        """Whether an epoch may still come into force."""
-        return epoch in self._open()
+    def is_open(self, epoch: bytes) -> bool:
+        """Return whether an epoch may still come into force."""
+        return epoch in self._open_epochs()
 
     @property
-    def fits(self) -> bool:
-        """Whether both nodes hold the shares that are in force."""
+    def is_consistent(self) -> bool:
+        """Whether both nodes hold the shares that are in force, active."""
         if self.record is None:
-            return self._registered is None and not any(k.active for k in self._known.values())
+            return self._registered is None and not any(k.active for k in self._nodes.values())
         epoch = self.record.record.epoch
         return all(
             epoch in known.activated or (known.active is not None and known.active.epoch == epoch)
-            for known in self._known.values()
+            for known in self._nodes.values()
         )
 
     @property
-    def alone(self) -> bool:
-        """Whether a node has voted for what is neither in force nor aborted."""
-        return any(k.voted and not self._decided(k.voted.epoch) for k in self._known.values())
+    def has_lone_vote(self) -> bool:
+        """Whether a node has voted for an epoch that is neither in force nor aborted."""
+        return any(k.voted and not self._is_decided(k.voted.epoch) for k in self._nodes.values())

@@ -32,9 +32,8 @@ from mpcsim.service.errors import (
     no_such_key,
     suspended,
 )
-from mpcsim.service.gateway.limits import Limit, Rate
 from mpcsim.service.gateway.links.links import Link, Times, answered
-from mpcsim.service.gateway.registry import Notice, Registry
+from mpcsim.service.gateway.registry import Registry, SuspensionNotice
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
@@ -43,6 +42,7 @@ from mpcsim.service.rpc.statements import Suspended, signed_by
 from mpcsim.service.rpc.wire import Occasion
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
+from mpcsim.service.web.user_limits import TokenBucket
 
 LOG = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ MAX_OF_KEY: Final = 8
 """Suspensions of one key that are remembered: an honest client asks for one, and clients that had
 sessions one after the other for a few. Whoever has more tags and no share fills the registry with
 no more than these."""
-MOST_OFTEN: Final = Rate(64)
+MOST_OFTEN: Final = TokenBucket(64, 60.0)
 """How often one key can be suspended: each time is written down and logged, also those that are
 lifted at once."""
 DAY_S: Final = 86_400.0
@@ -92,30 +92,32 @@ class Suspensions:
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
         self._now = now
-        self._pace = Limit("keys are suspended", MOST_OFTEN, clock)
-        self._notices: dict[Occasion, dict[PartyId, Notice]] = {}
-        for notice in registry.notices():
+        self._clock = clock
+        self._full_at: dict[bytes, float] = {}
+        """When keys that were suspended lately may be so as often as ever."""
+        self._notices: dict[Occasion, dict[PartyId, SuspensionNotice]] = {}
+        for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
-        self._refused = Counter(at.key_id for at in self._notices)
+        self._blocked_by = Counter(at.key_id for at in self._notices)
         """Why a key is not to be used: one for each suspension, and one more while one that found
         no room is asked for again."""
         self._full: dict[bytes, asyncio.TimerHandle] = {}
         """Keys of which there was no room for another suspension, until it is asked for again."""
         self._writing = asyncio.Lock()
         """Held while the registry and what is in memory are changed together."""
-        self._untold: dict[Occasion, asyncio.Task[None] | None] = {
-            at: None for at, notices in self._notices.items() if _untold(notices)
+        self._undelivered: dict[Occasion, asyncio.Task[None] | None] = {
+            at: None for at, notices in self._notices.items() if _undelivered(notices)
         }
         """Those of which an MPC node has yet to say what it makes of them, and who asks it."""
-        self._owed: dict[Occasion, Mapping[PartyId, bytes]] = {}
+        self._pending: dict[Occasion, Mapping[PartyId, bytes]] = {}
         """Of those: what the registry could not write."""
         registry.database.hold_reserve()
-        self._asked: dict[Occasion, asyncio.Event] = {}
+        self._delivery_tried: dict[Occasion, asyncio.Event] = {}
         """Of those: that the MPC nodes have been asked once by this process;"""
         self._waiting = Counter[Occasion]()
         """and how many wait for that."""
 
-    def tag(self, at: Occasion) -> bytes:
+    def session_tag(self, at: Occasion) -> bytes:
         """Return what shows, for some days, that somebody had this session."""
         return _tag(self._tag_key, at, self._day)
 
@@ -123,7 +125,7 @@ class Suspensions:
     def _day(self) -> int:
         return int(self._now() // DAY_S)
 
-    def _is_genuine(self, at: Occasion, tag: bytes) -> bool:
+    def is_authentic_tag(self, at: Occasion, tag: bytes) -> bool:
         """Return whether a tag is this session's, and of one of the last days."""
         # A clock may have been put back since.
         days = range(max(0, self._day - TAG_DAYS), self._day + 2)
@@ -135,10 +137,10 @@ class Suspensions:
         Raises:
             Refused: it is suspended.
         """
-        if self._refused[key_id] > 0:
+        if self._blocked_by[key_id] > 0:
             raise suspended()
 
-    async def take(self, body: wire.Suspend) -> bytes:
+    async def suspend(self, body: wire.Suspend) -> bytes:
         """Suspend a key. It is, for good or until both MPC nodes object, when this returns.
 
         Returns:
@@ -151,30 +153,30 @@ class Suspensions:
             StoreFailed: it is suspended, but that could not be written, and is tried again.
         """
         at = body.occasion
-        if not self._is_genuine(at, body.tag):
+        if not self.is_authentic_tag(at, body.tag):
             raise Refused(FORBIDDEN, "the suspension tag is not of this session")
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
-        if not self._registry.owns(at.user_id, at.key_id.hex()):
+        if not self._registry.is_present_key(at.user_id, at.key_id.hex()):
             present = self._registry.key(at.user_id, body.curve_name)
             if present is None or present.record is None:
                 raise no_such_key()
             return present.record
         try:
             async with self._writing:
-                if at in self._owed:
+                if at in self._pending:
                     await self._write(at)
                 elif at not in self._notices and self._has_room(at.key_id):
                     await self._remember(at, body.notices)
         finally:
-            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.making]
-            await self._sessions.stop(signing)
+            signing = [s for s in self._sessions.of_key(at.key_id.hex()) if not s.makes_key]
+            await self._sessions.cancel(signing)
         self.deliver()
         if self._waiting[at] < MAX_OF_KEY:  # no token is needed, and each holds a connection
             self._waiting[at] += 1
             try:
                 with suppress(KeyError, TimeoutError):
-                    await asyncio.wait_for(self._asked[at].wait(), PROMPT_S)
+                    await asyncio.wait_for(self._delivery_tried[at].wait(), PROMPT_S)
             finally:
                 self._waiting[at] -= 1
                 self._waiting += Counter()  # without those of nobody
@@ -190,26 +192,31 @@ class Suspensions:
         known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
         if any(notice.opened for notices in known for notice in notices.values()):
             return len(known) < MAX_OF_KEY
-        if len(known) < MAX_OF_KEY:
-            with suppress(Refused):
-                self._pace.take(key_id.hex())
-                return True
+        if len(known) < MAX_OF_KEY and self._take_turn(key_id):
+            return True
         if key_id in self._full:
             self._full.pop(key_id).cancel()
         else:
-            self._refused[key_id] += 1
+            self._blocked_by[key_id] += 1
         loop = asyncio.get_running_loop()
         self._full[key_id] = loop.call_later(FULL_S, self._make_room, key_id)
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
 
+    def _take_turn(self, key_id: bytes) -> bool:
+        """Count a suspension of a key; return False if there were too many lately."""
+        now = self._clock()
+        self._full_at = {key: at for key, at in self._full_at.items() if at > now}
+        self._full_at[key_id], wait_s = MOST_OFTEN.take(self._full_at.get(key_id, now), now)
+        return not wait_s
+
     async def _remember(self, at: Occasion, notices: Mapping[PartyId, bytes]) -> None:
         """First in memory, where it counts at once and stays: if the registry fails, it is owed."""
-        self._notices[at] = {p: Notice(at, p, notices[p]) for p in MPC_NODES}
-        self._refused[at.key_id] += 1
-        self._untold[at] = None
-        LOG.warning("%s is suspended", _named(at))
-        self._owed[at] = notices
+        self._notices[at] = {p: SuspensionNotice(at, p, notices[p]) for p in MPC_NODES}
+        self._blocked_by[at.key_id] += 1
+        self._undelivered[at] = None
+        LOG.warning("%s is suspended", _label(at))
+        self._pending[at] = notices
         try:
             await self._write(at)
         finally:
@@ -217,17 +224,17 @@ class Suspensions:
 
     async def _write(self, at: Occasion) -> None:
         """What is owed; whoever waits may leave when it is as good as written."""
-        await in_thread(self._registry.suspend, at, self._owed[at])
-        self._owed.pop(at, None)
+        await in_thread(self._registry.suspend, at, self._pending[at])
+        self._pending.pop(at, None)
 
     @property
-    def owed(self) -> int:
+    def pending(self) -> int:
         """How many suspensions the registry could not write."""
-        return len(self._owed)
+        return len(self._pending)
 
     def _forget(self, at: Occasion) -> None:
         del self._notices[at]
-        self._owed.pop(at, None)
+        self._pending.pop(at, None)
         self._release(at.key_id)
 
     def _make_room(self, key_id: bytes) -> None:
@@ -235,27 +242,27 @@ class Suspensions:
         self._release(key_id)
 
     def _release(self, key_id: bytes) -> None:
-        self._refused[key_id] -= 1
-        if not self._refused[key_id]:
-            del self._refused[key_id]
+        self._blocked_by[key_id] -= 1
+        if not self._blocked_by[key_id]:
+            del self._blocked_by[key_id]
 
     # ------------------------------------------------------------------ telling the MPC nodes
 
     def deliver(self) -> None:
         """Tell the MPC nodes, in the background, what they have not acknowledged yet."""
-        for at, task in self._untold.items():
+        for at, task in self._undelivered.items():
             if task is None or task.done():
-                self._asked.setdefault(at, asyncio.Event())
-                self._untold[at] = asyncio.get_running_loop().create_task(self._deliver(at))
+                self._delivery_tried.setdefault(at, asyncio.Event())
+                self._undelivered[at] = asyncio.get_running_loop().create_task(self._deliver(at))
 
     @property
     def undelivered(self) -> int:
         """How many notices an MPC node has yet to acknowledge."""
-        return sum(len(_untold(self._notices.get(at, {}))) for at in list(self._untold))
+        return sum(len(_undelivered(self._notices.get(at, {}))) for at in list(self._undelivered))
 
     async def stop(self) -> None:
         """Deliver nothing more, in this process."""
-        tasks = [task for task in self._untold.values() if task is not None]
+        tasks = [task for task in self._undelivered.values() if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -264,24 +271,26 @@ class Suspensions:
         delay = FIRST_RETRY_S
         while True:
             try:
-                if at in self._owed:
+                if at in self._pending:
                     async with self._writing:
-                        if at in self._owed:
+                        if at in self._pending:
                             await self._write(at)
             except Exception as error:  # its text may quote anything
-                LOG.error("%s: that is not stored yet: %s", _named(at), type(error).__name__)
-            await asyncio.gather(*(self._tell(n) for n in _untold(self._notices[at])))
-            self._asked[at].set()
+                LOG.error("%s: that is not stored yet: %s", _label(at), type(error).__name__)
+            await asyncio.gather(
+                *(self._deliver_notice(n) for n in _undelivered(self._notices[at]))
+            )
+            self._delivery_tried[at].set()
             try:
-                if await self._concluded(at):
-                    del self._untold[at], self._asked[at]
+                if await self._is_settled(at):
+                    del self._undelivered[at], self._delivery_tried[at]
                     return
             except StoreFailed as error:
-                LOG.error("%s stays suspended: %s", _named(at), error)
+                LOG.error("%s stays suspended: %s", _label(at), error)
             await asyncio.sleep(delay)
             delay = min(2 * delay, LAST_RETRY_S)
 
-    async def _tell(self, notice: Notice) -> None:
+    async def _deliver_notice(self, notice: SuspensionNotice) -> None:
         at, who, link = notice.at, ROLES[notice.party], self._links[notice.party]
         try:
             scope = Scope("suspend", at.user_id, at.key_id, at.session_id)
@@ -290,28 +299,30 @@ class Suspensions:
             statement = Suspended(at.key_id, digest(notice.notice), said.opened)
             identity = (await link.hello(fresh=True)).identity
             if not signed_by(identity, statement, said.signature):
-                LOG.error("the %s has not signed what it says of %s", who, _named(at))
+                LOG.error("the %s has not signed what it says of %s", who, _label(at))
                 return
-            if at in self._owed:
+            if at in self._pending:
                 return  # it is told once more when that can be written down
-            told = replace(notice, opened=said.opened)
-            await in_thread(self._registry.acknowledge, told, said.signature)
-            self._notices[at][notice.party] = told
+            answered_notice = replace(notice, opened=said.opened)
+            await in_thread(self._registry.acknowledge, answered_notice, said.signature)
+            self._notices[at][notice.party] = answered_notice
         except (Refused, StoreFailed) as error:
-            LOG.warning("the %s has not suspended %s yet: %s", who, _named(at), error)
+            LOG.warning("the %s has not suspended %s yet: %s", who, _label(at), error)
 
-    async def _concluded(self, at: Occasion) -> bool:
+    async def _is_settled(self, at: Occasion) -> bool:
         """Whether nobody is left to be told. A suspension that nobody with a share has asked for is
         lifted; those of shares that are used no more are forgotten, this one and earlier ones of
         its user."""
         notices = self._notices[at]
         recovered = self._is_replaced(at)
-        if _untold(notices) and not recovered:
+        if _undelivered(notices) and not recovered:
             return False
         over = [
             each
             for each in self._notices
-            if each.user_id == at.user_id and each not in self._untold and self._is_replaced(each)
+            if each.user_id == at.user_id
+            and each not in self._undelivered
+            and self._is_replaced(each)
         ]
         if recovered or not any(notice.opened for notice in notices.values()):
             over.append(at)
@@ -322,12 +333,12 @@ class Suspensions:
                     self._forget(each)
             lifted = each == at and not recovered
             why = "no holder of a share asked for it" if lifted else "it has been recovered"
-            LOG.warning("%s is suspended no more: %s", _named(each), why)
+            LOG.warning("%s is suspended no more: %s", _label(each), why)
         return True
 
     def _is_replaced(self, at: Occasion) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
-        return not self._registry.owns(at.user_id, at.key_id.hex())
+        return not self._registry.is_present_key(at.user_id, at.key_id.hex())
 
 
 def _tag(key: bytes, at: Occasion, day: int) -> bytes:
@@ -335,9 +346,9 @@ def _tag(key: bytes, at: Occasion, day: int) -> bytes:
     return tagged_mac(Tag.SUSPENSION_TAG, key, at.to_bytes(), u32(day))
 
 
-def _untold(notices: Mapping[PartyId, Notice]) -> list[Notice]:
+def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[SuspensionNotice]:
     return [notice for notice in list(notices.values()) if notice.opened is None]
 
 
-def _named(at: Occasion) -> str:
+def _label(at: Occasion) -> str:
     return f"key {at.key_id.hex()} of user {at.user_id}"

@@ -45,7 +45,7 @@ from mpcsim.service.gateway.api.token_keys import TokenKeys
 from mpcsim.service.gateway.gateway import Gateway
 from mpcsim.service.gateway.links.links import Times
 from mpcsim.service.gateway.registry import RegisteredKey, UsernameTaken
-from mpcsim.service.gateway.sessions.sessions import Asking
+from mpcsim.service.gateway.sessions.sessions import CallerContext
 from mpcsim.service.gateway.sessions.streaming import Reply
 from mpcsim.service.rpc import session_keys, wire
 from mpcsim.service.rpc.addresses import addresses
@@ -72,9 +72,9 @@ LOG = logging.getLogger(__name__)
 TITLE: Final = "MPC wallet gateway"
 TOKEN_LIFETIME_S: Final = 3600.0
 MAX_FORM_BYTES: Final = 4096
-MIXED_UP_EVERY_S: Final = 10.0
+UNKNOWN_KEY_LOG_S: Final = 10.0
 """At most one line in this time about tokens of unknown keys: anybody can make one."""
-NOT_STORED: Final = {"Cache-Control": "no-store"}
+NO_STORE: Final = {"Cache-Control": "no-store"}
 """With every token, as RFC 6749, 5.1, demands."""
 
 
@@ -99,7 +99,7 @@ def create_app(
         extra_routes: further routes; called with what authenticates a request.
         most_of_user: MPC verbs of one user that are answered at a time, if the gateway takes more.
     """
-    places = UserPlaces(min(most_of_user, gateway.most_of_user))
+    places = UserPlaces(min(most_of_user, gateway.max_requests_of_user))
     api = _Api(gateway, keys, token_lifetime_s, places)
     routes = [  # looked through in this order: what signing asks for comes early
         Route("/mpc/v1/nodes", api.nodes, methods=["GET"]),
@@ -113,16 +113,16 @@ def create_app(
         Route("/wallet/v1/wallet", api.wallet, methods=["GET"]),
         Route("/wallet/v1/token", api.key_token, methods=["GET"]),
         Route("/wallet/v1/address", api.address, methods=["GET"]),
-        *extra_routes(api.admit),
+        *extra_routes(api.authenticate_with_body),
         *page_routes(TITLE, partial(_document, gateway.verbs)),
     ]
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        await gateway.meeting.begin()
+        await gateway.introduction.introduce_at_start()
         gateway.suspensions.deliver()
         yield
-        await gateway.meeting.stop()
+        await gateway.introduction.stop()
         await gateway.suspensions.stop()
         await gateway.attestations.stop()
         await gateway.close()
@@ -141,7 +141,7 @@ def create_app(
     )
     app.router.redirect_slashes = False
     app.state.places = places
-    app.state.mixed_up_again_at = -math.inf
+    app.state.next_unknown_key_log_at = -math.inf
     return app
 
 
@@ -168,7 +168,7 @@ class _Api:
         note(user_id=claims.user_id)
         return claims
 
-    def admit(self, request: Request) -> Claims:
+    def authenticate_with_body(self, request: Request) -> Claims:
         """Authenticate a request whose body others read; raises, too, as ``check_coding``."""
         claims = self.authenticate(request)
         check_coding(request)
@@ -177,7 +177,7 @@ class _Api:
     # ------------------------------------------------------------------ users and tokens
 
     async def jwks(self, request: Request) -> Response:
-        await self._issuer.tidy()
+        await self._issuer.delete_expired_keys()
         return JSONResponse(self._issuer.jwks())
 
     async def sign_up(self, request: Request) -> Response:
@@ -218,10 +218,10 @@ class _Api:
             raise Refused(BAD_REQUEST, "username: no such user; sign up first")
         note(user_id=user.user_id)
         token = self._issuer.access(user.user_id, user.username, self._lifetime_s)
-        await self._issuer.tidy()
+        await self._issuer.delete_expired_keys()
         return JSONResponse(
             {"access_token": token, "token_type": "Bearer", "expires_in": int(self._lifetime_s)},
-            headers=NOT_STORED,
+            headers=NO_STORE,
         )
 
     def _check_credentials(self, request: Request) -> None:
@@ -261,14 +261,14 @@ class _Api:
 
     async def _record(self, key: RegisteredKey) -> dict[str, str]:
         """What a key's record says, and both MPC nodes have signed."""
-        record = await self._gateway.activation.signed(key.user_id, key.curve, Times())
+        record = await self._gateway.activation.signed_record(key.user_id, key.curve, Times())
         return {"record": base64.urlsafe_b64encode(record).decode()}
 
     async def key_token(self, request: Request) -> Response:
         """A token for the MPC verbs, about the key ``id``."""
         claims = self.authenticate(request)
         key_id = request.query_params.get("id", "")
-        if not self._registry.owns(claims.user_id, key_id):
+        if not self._registry.is_present_key(claims.user_id, key_id):
             raise no_such_key()
         # It says no more than the token it is for, and no longer.
         lifetime_s = min(self._lifetime_s, self._issuer.left_s(claims))
@@ -280,7 +280,7 @@ class _Api:
                 "expires_in": math.ceil(lifetime_s),
                 "key_id": key_id,
             },
-            headers=NOT_STORED,
+            headers=NO_STORE,
         )
 
     async def address(self, request: Request) -> Response:
@@ -311,7 +311,7 @@ class _Api:
                     "signature": hello.signature.hex(),
                     "boot": hello.boot.hex(),
                     "seal_number": hello.seal_number,
-                    "answers": self._gateway.links[party].answers,
+                    "answers": self._gateway.links[party].is_answering,
                 }
                 for party, hello in (await self._gateway.hellos()).items()
             }
@@ -336,41 +336,45 @@ class _Api:
             if error.code == TokenFault.JWT_EXPIRED and verb in ("exchange", "activate"):
                 # Nobody can go on with the session: it must not keep others from theirs.
                 body = await read_body(request, wire.MAX_BODY_BYTES)
-                user_id, proof = self._verifier.genuine(token).user_id, _proof(request)
-                await self._gateway.abandon(user_id, verb, body, proof)
+                user_id, proof = self._verifier.claims_of_expired(token).user_id, _proof(request)
+                await self._gateway.cancel_session(user_id, verb, body, proof)
             raise
         note(claims.user_id)
         _check_binary(request)
-        name = _name(request, verb) if verb in MEANT_BY else None
-        guess = request.scope["query_string"] != wire.NO_GUESS
-        asking = Asking(
-            claims, gone=partial(_gone, request), name=name, guess=guess, proof=_proof(request)
+        name = _idempotency_name(request, verb) if verb in MEANT_BY else None
+        is_guess = request.scope["query_string"] != wire.NO_GUESS
+        caller = CallerContext(
+            claims,
+            wait_for_disconnect=partial(_wait_for_disconnect, request),
+            name=name,
+            is_password_guess=is_guess,
+            proof=_proof(request),
         )
-        note(spans=asking.times.spans)
+        note(spans=caller.times.spans)
         try:
             with self._places.held(claims.user_id):
-                reply = await self._reply(verb, asking, request)
+                reply = await self._reply(verb, caller, request)
         except TooManyOfUser:
             raise too_many_at_once() from None
-        headers = {"Server-Timing": asking.times.header()}
+        headers = {"Server-Timing": caller.times.header()}
         if isinstance(reply, Reply):
             return Outgoing(reply.pieces(), headers, wire.MEDIA_TYPE)
         if not reply:
             return Response(status_code=204, headers=headers)
         return Response(reply, headers=headers, media_type=wire.MEDIA_TYPE)
 
-    async def _reply(self, verb: str, asking: Asking, request: Request) -> Reply | bytes:
-        if not self._gateway.streams(verb):
+    async def _reply(self, verb: str, caller: CallerContext, request: Request) -> Reply | bytes:
+        if not self._gateway.can_stream(verb):
             body = await read_body(request, wire.MAX_BODY_BYTES)
-            return await self._gateway.handle(verb, asking, body)
+            return await self._gateway.handle(verb, caller, body)
         incoming = Incoming(request, wire.MAX_BODY_BYTES)
         try:
-            return await self._gateway.stream(verb, asking, incoming)
+            return await self._gateway.handle_stream(verb, caller, incoming)
         finally:
             incoming.stop()
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     """Wait until the caller hangs up; once the body is read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
@@ -381,7 +385,7 @@ def _proof(request: Request) -> str | None:
     return request.headers.get(session_keys.HEADER)
 
 
-def _name(request: Request, verb: str) -> Name | None:
+def _idempotency_name(request: Request, verb: str) -> Name | None:
     """What the caller has named a call that makes a key."""
     try:
         return Name.read(request.headers, verb)
@@ -460,15 +464,15 @@ async def _store_failed(request: Request, error: Exception) -> Response:
 async def _unauthorized(request: Request, error: Exception) -> Response:
     assert isinstance(error, TokenError)
     if isinstance(error, UnknownSigningKey):
-        _note_another_gateways(request, error)
+        _log_unknown_signing_key(request, error)
     return _challenged(error.detail(), "Bearer")
 
 
-def _note_another_gateways(request: Request, error: UnknownSigningKey) -> None:
+def _log_unknown_signing_key(request: Request, error: UnknownSigningKey) -> None:
     """Log that somebody has mixed something up, or plays; now and then is enough."""
     state, now = request.app.state, time.monotonic()
-    if now >= state.mixed_up_again_at:
-        state.mixed_up_again_at = now + MIXED_UP_EVERY_S
+    if now >= state.next_unknown_key_log_at:
+        state.next_unknown_key_log_at = now + UNKNOWN_KEY_LOG_S
         LOG.warning("%s %s: %s", request.method, request.url.path, error)
 
 

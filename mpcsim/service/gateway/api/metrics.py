@@ -16,7 +16,7 @@ from mpcsim.service.metrics.stores import StoreSizes, writable
 from mpcsim.service.storage.database import REGISTRY
 
 
-class GatewayBooks(Collector):
+class GatewayMetrics(Collector):
     """A collector: sessions, who waits for what, and what is to be told."""
 
     def __init__(self, gateway: Gateway) -> None:
@@ -27,9 +27,9 @@ class GatewayBooks(Collector):
         is_open = GaugeMetricFamily(
             "mpcsim_gateway_sessions", "Sessions that are open, by kind.", labels=("kind",)
         )
-        makes_key = [session.making for session in sessions.open]
-        is_open.add_metric(("signing",), makes_key.count(False))
-        is_open.add_metric(("making",), makes_key.count(True))
+        creating = [session.makes_key for session in sessions.open]
+        is_open.add_metric(("signing",), creating.count(False))
+        is_open.add_metric(("making",), creating.count(True))
         yield is_open
         held = GaugeMetricFamily(
             "mpcsim_queue_held",
@@ -39,7 +39,7 @@ class GatewayBooks(Collector):
         waiting = GaugeMetricFamily(
             "mpcsim_queue_waiting", "Requests that wait for such a place.", labels=("queue",)
         )
-        for name, queue in {**sessions.queues, "makings": sessions.makings}.items():
+        for name, queue in {**sessions.queues, "makings": sessions.key_creation_slots}.items():
             held.add_metric((name,), queue.held)
             waiting.add_metric((name,), queue.waiting)
         yield held
@@ -52,7 +52,7 @@ class GatewayBooks(Collector):
 
 
 def collectors(gateway: Gateway) -> list[Collector]:
-    return [GatewayBooks(gateway), StoreSizes(REGISTRY, gateway.registry.database)]
+    return [GatewayMetrics(gateway), StoreSizes(REGISTRY, gateway.registry.database)]
 
 
 def probes(gateway: Gateway) -> list[Probe]:
@@ -60,7 +60,7 @@ def probes(gateway: Gateway) -> list[Probe]:
     links = [_answers(ROLES[party], link) for party, link in gateway.links.items()]
 
     def look() -> str | None:
-        return writable(gateway.registry.database, gateway.suspensions.owed)
+        return writable(gateway.registry.database, gateway.suspensions.pending)
 
     return [*links, in_a_thread("registry", look)]
 
@@ -68,7 +68,7 @@ def probes(gateway: Gateway) -> list[Probe]:
 def _answers(role: str, link: Link) -> Probe:
     async def look() -> str | None:
         try:
-            await link.reached()
+            await link.fetch_hello()
         except LinkFailed as failed:
             return str(failed)
         return None

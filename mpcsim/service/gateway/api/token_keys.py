@@ -31,14 +31,14 @@ class TokenKeys:
         self._registry = registry
         self._audience = audience
         self._now = now
-        self._use(registry.signing_keys())
+        self._set_keys(registry.signing_keys())
 
-    def _use(self, keys: SigningKeys) -> None:
+    def _set_keys(self, keys: SigningKeys) -> None:
         self._keys = keys
         self._issuer = TokenIssuer(keys.pem, self._now)
         self._verifier = TokenVerifier(self._key_set(), self._audience, self._now)
 
-    def _look(self) -> None:
+    def _reload_if_changed(self) -> None:
         """See whether there are other keys. A registry that cannot be read says so where anything
         else is asked of it."""
         try:
@@ -46,37 +46,37 @@ class TokenKeys:
         except StoreFailed:
             return
         if keys is not self._keys and keys != self._keys:
-            self._use(keys)
+            self._set_keys(keys)
 
     def _key_set(self) -> dict[str, Any]:
         return {"keys": [*self._issuer.jwks()["keys"], *self._keys.earlier]}
 
     def jwks(self) -> dict[str, Any]:
         """The keys that verify (RFC 7517); an earlier one says until when (``exp``). Public."""
-        self._look()
+        self._reload_if_changed()
         return self._key_set()
 
-    async def tidy(self) -> None:
+    async def delete_expired_keys(self) -> None:
         """Delete earlier keys that verify nothing any more, if that can be done now."""
         if any(key["exp"] <= self._now() for key in self._keys.earlier):
             with suppress(StoreFailed):
                 await in_thread(self._registry.forget_signing_keys)
 
     def access(self, user_id: str, username: str, lifetime_s: float) -> str:
-        self._look()
+        self._reload_if_changed()
         return self._issuer.access(user_id, username, lifetime_s)
 
     def key(self, user_id: str, username: str, key_id: str, lifetime_s: float) -> str:
-        self._look()
+        self._reload_if_changed()
         return self._issuer.key(user_id, username, key_id, lifetime_s)
 
     def left_s(self, claims: Claims) -> float:
         return self._issuer.left_s(claims)
 
     def verify(self, token: str | None) -> Claims:
-        self._look()
+        self._reload_if_changed()
         return self._verifier.verify(token)
 
-    def genuine(self, token: str) -> Claims:
-        self._look()
+    def claims_of_expired(self, token: str) -> Claims:
+        self._reload_if_changed()
         return self._verifier.genuine(token)

@@ -32,9 +32,9 @@ B = TypeVar("B", bound=wire.Body)
 
 LINK_TIMEOUT_S: Final = 20.0
 """How long the gateway waits for an MPC node."""
-LATEST_S: Final = 0.5
+HELLO_WAIT_S: Final = 0.5
 """How long anybody who asks who an MPC node is waits until it says so."""
-SILENT_S: Final = 2.0
+SILENCE_S: Final = 2.0
 """After which it counts as one that does not answer."""
 
 
@@ -103,14 +103,14 @@ class Link:
         self.timeout_s = timeout_s
         self.down = False
         """True: nothing gets through."""
-        self.answers = False
+        self.is_answering = False
         """Whether the node did when it was last asked who it is."""
         self._issuer = issuer
         self._carrier = carrier
         self._timer = timer
         self._hello: wire.Hello | None = None
-        self._asking: asyncio.Task[wire.Hello] | None = None
-        self._asked_at = 0.0
+        self._hello_task: asyncio.Task[wire.Hello] | None = None
+        self._hello_asked_at = 0.0
         """When, by the event loop; for ``latest_hello``."""
 
     @property
@@ -220,19 +220,19 @@ class Link:
                         raise unintelligible(party)
                     if not answering:
                         answering = True
-                        self._told(times, began, called)
+                        self._add_time_to_answer(times, began, called)
                     take(piece)
         except TimeoutError:
             raise timed_out(party) from None
         except GrantRefused as refused:
-            raise self._at_odds(scope, refused) from None
+            raise self._grant_refused(scope, refused) from None
         finally:
             exchange.close()
             carrier.handled(party)
             with suppress(RuntimeError):  # whoever was to send it has not let go of it yet
                 await upward.aclose()
 
-    def _told(self, times: Times, began: float, called: list[float]) -> None:
+    def _add_time_to_answer(self, times: Times, began: float, called: list[float]) -> None:
         """Where the time went until the answer began."""
         now = self._timer()
         times.add(self.port.me, began, called[0] if called else now, now, now)
@@ -245,16 +245,16 @@ class Link:
         """
         return await self._ask(scope, body.to_bytes())
 
-    async def asked(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
+    async def call_or_ask(self, scope: Scope, body: wire.Body, times: Times | None) -> bytes:
         """As ``call``; or as ``ask``, where there are no times."""
         return await (self.ask(scope, body) if times is None else self.call(scope, body, times))
 
     @property
-    def known(self) -> wire.Hello | None:
+    def last_hello(self) -> wire.Hello | None:
         """Who the node is, as it last said; None: it has not been heard of yet."""
         return self._hello
 
-    async def reached(self) -> wire.Hello:
+    async def fetch_hello(self) -> wire.Hello:
         """Who the node says that it is, now.
 
         Raises:
@@ -265,9 +265,9 @@ class Link:
                 raise unreachable(self.port.me)
             self._hello = await self.port.hello()
         except LinkFailed:
-            self.answers = False
+            self.is_answering = False
             raise
-        self.answers = True
+        self.is_answering = True
         return self._hello
 
     async def hello(self, *, fresh: bool = False) -> wire.Hello:
@@ -281,7 +281,7 @@ class Link:
         """
         if fresh or self._hello is None:
             try:
-                return await self.reached()
+                return await self.fetch_hello()
             except LinkFailed:
                 if self._hello is None:
                     raise
@@ -296,18 +296,21 @@ class Link:
             LinkFailed: it has not been heard of yet, and does not answer.
         """
         loop = asyncio.get_running_loop()
-        if self._asking is None or self._asking.done():
-            self._asking, self._asked_at = loop.create_task(self.reached()), loop.time()
-            self._asking.add_done_callback(lambda task: task.cancelled() or task.exception())
-        left = max(0.0, self._asked_at + LATEST_S - loop.time())
-        done, _ = await asyncio.wait([self._asking], timeout=left)
-        if not done and loop.time() - self._asked_at >= SILENT_S:
-            self.answers = False
+        if self._hello_task is None or self._hello_task.done():
+            self._hello_task, self._hello_asked_at = (
+                loop.create_task(self.fetch_hello()),
+                loop.time(),
+            )
+            self._hello_task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        left = max(0.0, self._hello_asked_at + HELLO_WAIT_S - loop.time())
+        done, _ = await asyncio.wait([self._hello_task], timeout=left)
+        if not done and loop.time() - self._hello_asked_at >= SILENCE_S:
+            self.is_answering = False
         if self._hello is not None:
             return self._hello
         if not done:
             raise timed_out(self.port.me)
-        return await self._asking
+        return await self._hello_task
 
     async def _ask(self, scope: Scope, data: bytes) -> bytes:
         try:
@@ -317,9 +320,9 @@ class Link:
                 await self.hello(fresh=True)
                 return await self._granted(scope, data)
         except GrantRefused as refused:
-            raise self._at_odds(scope, refused) from None
+            raise self._grant_refused(scope, refused) from None
 
-    def _at_odds(self, scope: Scope, refused: GrantRefused) -> NodeFailed:
+    def _grant_refused(self, scope: Scope, refused: GrantRefused) -> NodeFailed:
         LOG.error("%s at the %s: %s", scope.verb, ROLES[self.port.me], refused)
         return at_odds(self.port.me)
 

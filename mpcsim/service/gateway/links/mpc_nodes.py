@@ -27,7 +27,7 @@ class Handler(Protocol):
     @property
     def me(self) -> PartyId: ...
     def hello(self) -> wire.Hello: ...
-    def quick(self, verb: str, body: bytes) -> bool: ...
+    def is_quick(self, verb: str, body: bytes) -> bool: ...
     def handle(self, verb: str, grant: bytes, body: bytes) -> bytes: ...
     def restart(self) -> None: ...
 
@@ -90,13 +90,13 @@ class InProcess:
     async def handle(self, verb: str, grant: bytes, body: bytes) -> bytes:
         """See ``MpcNodePort``."""
         if self._book.log is None:
-            return await self._handled(verb, grant, body)
+            return await self._call_node(verb, grant, body)
         path = f"/{verb}"  # as it is over HTTP
         call = Call(ROLES[self.me], "POST", path, len(body))
         entry = self._book.open(current() or "", "POST", path)
         before = CURRENT.set(entry)
         try:
-            reply = await self._handled(verb, grant, body)
+            reply = await self._call_node(verb, grant, body)
             entry.status = 200
             call.over(200, len(reply))
             return reply
@@ -109,8 +109,8 @@ class InProcess:
             entry.ended, entry.whole = entry.clock(), True
             self._book.close(entry)
 
-    async def _handled(self, verb: str, grant: bytes, body: bytes) -> bytes:
-        if self.node.quick(verb, body):
+    async def _call_node(self, verb: str, grant: bytes, body: bytes) -> bytes:
+        if self.node.is_quick(verb, body):
             return self.node.handle(verb, grant, body)
         return await in_thread(self.node.handle, verb, grant, body)
 
@@ -133,7 +133,7 @@ class OverHttp:
     def __init__(self, party: PartyId, transport: StreamingTransport) -> None:
         self.me = party
         self._transport = transport
-        self._answers: bool | None = None
+        self._was_answering: bool | None = None
         """Whether it did when it was last asked; None before it first has."""
 
     async def hello(self) -> wire.Hello:
@@ -170,8 +170,8 @@ class OverHttp:
                 call.over(reply.status, got)
         except TransportFailed as failure:
             call.over()
-            raise self._lost(failure) from None
-        self._heard()
+            raise self._connection_failed(failure) from None
+        self._note_answer()
 
     def restart(self) -> None:
         """See ``MpcNodePort``. Only whoever runs its process can."""
@@ -189,28 +189,28 @@ class OverHttp:
             reply = await self._transport.request(method, path, token=grant, body=body)
         except TransportFailed as failure:
             call.over()
-            raise self._lost(failure) from None
+            raise self._connection_failed(failure) from None
         call.over(reply.status, len(reply.body))
-        self._heard()
+        self._note_answer()
         if reply.status == 200:
             return reply.body
         raise from_json(reply.status, reply.body, self.me)
 
-    def _lost(self, failure: TransportFailed) -> LinkFailed:
+    def _connection_failed(self, failure: TransportFailed) -> LinkFailed:
         """No answer came."""
-        gone = self._gone(failure)
-        if self._answers:
-            self._answers = False
-            LOG.warning("%s", gone)
-        return gone
+        link_failure = self._link_failure_of(failure)
+        if self._was_answering:
+            self._was_answering = False
+            LOG.warning("%s", link_failure)
+        return link_failure
 
-    def _heard(self) -> None:
+    def _note_answer(self) -> None:
         """An answer came."""
-        if self._answers is False:
+        if self._was_answering is False:
             LOG.info("the %s's MPC node answers again", ROLES[self.me])
-        self._answers = True
+        self._was_answering = True
 
-    def _gone(self, failure: TransportFailed) -> LinkFailed:
+    def _link_failure_of(self, failure: TransportFailed) -> LinkFailed:
         match failure:
             case NotReached():
                 return unreachable(self.me)

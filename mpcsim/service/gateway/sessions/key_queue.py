@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 class KeyQueue:
     """So many holders a key; others wait in order, or with a capacity of 0 are refused at once."""
 
-    def __init__(self, capacity: int, patience_s: float, places: float = 1) -> None:
+    def __init__(self, capacity: int, max_wait_s: float, slots: float = 1) -> None:
         """No key is taken.
 
         Args:
@@ -23,17 +23,17 @@ class KeyQueue:
             places: how many may hold one key at a time.
         """
         self.capacity = capacity
-        self.patience_s = patience_s
-        self.places = places
+        self.max_wait_s = max_wait_s
+        self.slots = slots
         self._held: Counter[Hashable] = Counter()
         self.listener: Callable[[Hashable, bool], None] | None = None
         """Hears which key is taken (True) and given up (False)."""
-        self._lines: dict[Hashable, deque[asyncio.Future[None]]] = {}
+        self._waiters: dict[Hashable, deque[asyncio.Future[None]]] = {}
         """Who waits, for every key that is held."""
 
-    def taken(self, key: Hashable) -> bool:
+    def is_taken(self, key: Hashable) -> bool:
         """Whether somebody holds the key."""
-        return key in self._lines
+        return key in self._waiters
 
     @property
     def held(self) -> int:
@@ -43,10 +43,10 @@ class KeyQueue:
     @property
     def waiting(self) -> int:
         """How many wait for one."""
-        return sum(map(len, list(self._lines.values())))
+        return sum(map(len, list(self._waiters.values())))
 
-    async def take(
-        self, key: Hashable, gone: Callable[[], Awaitable[None]] | None = None
+    async def acquire(
+        self, key: Hashable, wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
     ) -> Callable[[], None]:
         """Wait for the key; returns what gives it up (calling it twice does no harm).
 
@@ -57,63 +57,66 @@ class KeyQueue:
             TimeoutError: others hold it, and the queue is full or moves too slowly, or nobody
                 wants it any more.
         """
-        line = self._lines.setdefault(key, deque())
-        if self._held[key] < self.places:
+        waiters = self._waiters.setdefault(key, deque())
+        if self._held[key] < self.slots:
             self._held[key] += 1
         else:
-            if len(line) >= self.capacity:
+            if len(waiters) >= self.capacity:
                 raise TimeoutError
-            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            line.append(place)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            waiters.append(waiter)
             try:
-                async with asyncio.timeout(self.patience_s) as patience, _watched(patience, gone):
-                    await place
+                async with (
+                    asyncio.timeout(self.max_wait_s) as patience,
+                    _until_disconnect(patience, wait_for_disconnect),
+                ):
+                    await waiter
             except BaseException:
-                if place.done() and not place.cancelled():
-                    self._next(key)  # it had just become ours
-                elif place in line:
-                    line.remove(place)
+                if waiter.done() and not waiter.cancelled():
+                    self._hand_on(key)  # it had just become ours
+                elif waiter in waiters:
+                    waiters.remove(waiter)
                 raise
-        given_up = False
-        self._tell(key, taken=True)
+        released = False
+        self._notify_listener(key, taken=True)
 
-        def leave() -> None:
-            nonlocal given_up
-            if not given_up:
-                given_up = True
-                self._tell(key, taken=False)
-                self._next(key)
+        def release() -> None:
+            nonlocal released
+            if not released:
+                released = True
+                self._notify_listener(key, taken=False)
+                self._hand_on(key)
 
-        return leave
+        return release
 
-    def _tell(self, key: Hashable, taken: bool) -> None:
+    def _notify_listener(self, key: Hashable, taken: bool) -> None:
         if self.listener is not None:
             self.listener(key, taken)
 
-    def _next(self, key: Hashable) -> None:
-        line = self._lines[key]
-        while line:
-            place = line.popleft()
-            if not place.done():
-                place.set_result(None)
+    def _hand_on(self, key: Hashable) -> None:
+        waiters = self._waiters[key]
+        while waiters:
+            waiter = waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
                 return
         self._held[key] -= 1
         if not self._held[key]:
-            del self._held[key], self._lines[key]
+            del self._held[key], self._waiters[key]
 
 
 @asynccontextmanager
-async def _watched(
-    patience: asyncio.Timeout, gone: Callable[[], Awaitable[None]] | None
+async def _until_disconnect(
+    patience: asyncio.Timeout, wait_for_disconnect: Callable[[], Awaitable[None]] | None
 ) -> AsyncIterator[None]:
     """Patience ends as soon as somebody has gone."""
-    if gone is None:
+    if wait_for_disconnect is None:
         yield
         return
     loop = asyncio.get_running_loop()
 
     async def watch() -> None:
-        await gone()
+        await wait_for_disconnect()
         if not patience.expired():
             patience.reschedule(loop.time())
 

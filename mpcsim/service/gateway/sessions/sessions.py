@@ -1,7 +1,7 @@
 """Sessions between a client and the MPC nodes: the gateway's books of them.
 
 Who may have one when, whose it is, when it ends, and who must hear of that. What travels in them is
-carried by ``waves``; what comes of those that make a key is decided by ``activation``.
+carried by ``routing``; what comes of those that make a key is decided by ``activation``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mpcsim.service.errors import (
     too_many_makings,
 )
 from mpcsim.service.gateway.links.links import LINK_TIMEOUT_S, Link, Times
-from mpcsim.service.gateway.registry import Attempt
+from mpcsim.service.gateway.registry import NamedCall
 from mpcsim.service.gateway.sessions.key_queue import KeyQueue
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.grants import Scope
@@ -55,21 +55,21 @@ MAKING_WAIT_S: Final = 10.0
 SIGNING_REQUESTS: Final = {"secp256k1": 2, "ed25519": 1}
 """Of the client in a signing session. It has looked at what can be guessed from when it makes the
 last one; until then the key's turn is not over, whatever the MPC node says."""
-CALLING_OFF_S: Final = 1.0
+CANCEL_WAIT_S: Final = 1.0
 """How long a request waits for the MPC nodes to hear that a session is off."""
 
 
 @dataclass(frozen=True)
-class Asking:
+class CallerContext:
     """Who asks, and where the time goes."""
 
     claims: Claims
     times: Times = field(default_factory=Times)
-    gone: Callable[[], Awaitable[None]] | None = None
+    wait_for_disconnect: Callable[[], Awaitable[None]] | None = None
     """Returns once nobody waits for the answer, where that can be told."""
     name: Name | None = None
     """Of a call that makes a key, if it has one."""
-    guess: bool = True
+    is_password_guess: bool = True
     """Whether a vault is opened to try a password."""
     proof: str | None = field(default=None, repr=False)
     """That the caller has opened the session which the call is of (``session_keys``)."""
@@ -83,11 +83,11 @@ class Asking:
         if not is_call_proven(session_id, verb, body, self.proof):
             raise no_such_session()
 
-    def attempt(self, curve: str) -> Attempt | None:
+    def named_call(self, curve: str) -> NamedCall | None:
         """The call that the name is of."""
         if self.name is None:
             return None
-        return Attempt(self.name.text, self.claims.user_id, self.name.verb, curve)
+        return NamedCall(self.name.text, self.claims.user_id, self.name.verb, curve)
 
 
 @dataclass
@@ -102,21 +102,21 @@ class Session:
     expires_at: float
     key_id: str | None
     """The key it acts on or replaces; None while it generates one."""
-    making: bool
+    makes_key: bool
     """It makes a key, in steps that take tens of milliseconds."""
     place: Hashable
     """What the session has to itself while it is open."""
-    leave: Callable[[], None]
+    release_place: Callable[[], None]
     """Gives up the place."""
-    heard_at: float
+    last_served_at: float
     """When the caller's last request was answered."""
-    to_come: int
+    requests_to_come: int
     """Requests that the caller has yet to make before the MPC nodes may end it."""
-    attempt: Attempt | None = None
+    named_call: NamedCall | None = None
     """The call that it is part of, if that has a name."""
-    serving: int = 0
+    requests_in_progress: int = 0
     """Requests of the caller that are not answered yet."""
-    open_at: set[PartyId] = field(default_factory=set)
+    open_nodes: set[PartyId] = field(default_factory=set)
     """MPC nodes that may have it in their books."""
     expiry: asyncio.TimerHandle | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -162,12 +162,12 @@ class Sessions:
         self._making_s = making_s
         self._lease_s = lease_s
         # Whoever waits for a client that is lost is to see its session end.
-        self._signing = KeyQueue(queue, signing_s + CALLING_OFF_S)
+        self._signing = KeyQueue(queue, signing_s + CANCEL_WAIT_S)
         self._making = KeyQueue(0, 0.0)
-        self._makings = KeyQueue(making_queue, making_wait_s, making_limit or math.inf)
-        self._unclosed: dict[tuple[PartyId, str], list[Session]] = {}
+        self._key_creation_slots = KeyQueue(making_queue, making_wait_s, making_limit or math.inf)
+        self._close_later: dict[tuple[PartyId, str], list[Session]] = {}
         """By MPC node and key: sessions that are off though the node could not be told."""
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
 
     @property
     def queues(self) -> Mapping[str, KeyQueue]:
@@ -175,9 +175,9 @@ class Sessions:
         return {"signing": self._signing, "making": self._making}
 
     @property
-    def makings(self) -> KeyQueue:
+    def key_creation_slots(self) -> KeyQueue:
         """Whose turn it is to make a key, any key."""
-        return self._makings
+        return self._key_creation_slots
 
     @property
     def open(self) -> Collection[Session]:
@@ -196,7 +196,7 @@ class Sessions:
 
     async def begin(
         self,
-        asking: Asking,
+        caller: CallerContext,
         session_id: bytes,
         curve: str,
         what: str,
@@ -213,15 +213,15 @@ class Sessions:
                 are being made that this one would have to wait for too long.
         """
         await self._expire()
-        user_id, making = asking.claims.user_id, what != SIGNING
-        place: Hashable = (user_id, curve) if making else (nodes, key_id)
-        leave = await self._take(self._making if making else self._signing, place, what)
-        if making:
-            leave = await self._take_part(asking, leave)
+        user_id, makes_key = caller.claims.user_id, what != SIGNING
+        place: Hashable = (user_id, curve) if makes_key else (nodes, key_id)
+        release_place = await self._take(self._making if makes_key else self._signing, place, what)
+        if makes_key:
+            release_place = await self._wait_for_slot(caller, release_place)
         if session_id in self._sessions:
-            leave()
+            release_place()
             raise Refused(CONFLICT, "a session of this id is open")
-        lifetime_s = self._making_s if making else self._signing_s
+        lifetime_s = self._making_s if makes_key else self._signing_s
         now = self._clock()
         session = Session(
             session_id,
@@ -230,17 +230,19 @@ class Sessions:
             nodes,
             now + lifetime_s,
             key_id,
-            making,
+            makes_key,
             place,
-            leave,
-            heard_at=now,
-            to_come=0 if making else SIGNING_REQUESTS[curve],
-            attempt=asking.attempt(curve),
+            release_place,
+            last_served_at=now,
+            requests_to_come=0 if makes_key else SIGNING_REQUESTS[curve],
+            named_call=caller.named_call(curve),
         )
         self._sessions[session_id] = session
         note(key_id=key_id, session_id=session_id)
         # Those who wait for the key must not depend on the next request coming by.
-        session.expiry = asyncio.get_running_loop().call_later(lifetime_s, self.call_off, session)
+        session.expiry = asyncio.get_running_loop().call_later(
+            lifetime_s, self.start_cancelling, session
+        )
         return session
 
     # ------------------------------------------------------------------ who holds a key
@@ -249,13 +251,13 @@ class Sessions:
         """Take the key, from a caller who is silent if need be; returns what gives it up."""
         holder = self._holder(queue, place)
         if holder is not None and self._lease_left(holder) <= 0:
-            await self.stop([holder])
+            await self.cancel([holder])
             holder = self._holder(queue, place)
         relief = None
-        if queue.capacity and queue.taken(place):
-            relief = self._start(self._relieve(queue, place))
+        if queue.capacity and queue.is_taken(place):
+            relief = self._start(self._end_silent_holder(queue, place))
         try:
-            return await queue.take(place)
+            return await queue.acquire(place)
         except TimeoutError:
             raise self._busy(queue, place, what) from None
         finally:
@@ -268,7 +270,7 @@ class Sessions:
         left = self._lease_left(holder) if holder is not None else 0.0
         return busy(what, max(1, math.ceil(left)))
 
-    def check_idle(self, user_id: str, curve: str, what: str) -> None:
+    def check_key_is_free(self, user_id: str, curve: str, what: str) -> None:
         """See that no key of a user and curve is being made, but for one whose caller is silent.
 
         Args:
@@ -278,25 +280,30 @@ class Sessions:
             Refused: one is.
         """
         place = user_id, curve
-        if self._making.taken(place):
+        if self._making.is_taken(place):
             holder = self._holder(self._making, place)
             if holder is None or self._lease_left(holder) > 0:
                 raise self._busy(self._making, place, what)
 
-    def check_name(self, attempt: Attempt) -> None:
+    def check_no_other_call(self, named_call: NamedCall) -> None:
         """See that no session is part of another call of the same user and name.
 
         Raises:
             Refused: one is.
         """
         for session in self._sessions.values():
-            other = session.attempt
-            if other is None or (other.user_id, other.name) != (attempt.user_id, attempt.name):
+            other = session.named_call
+            if other is None or (other.user_id, other.name) != (
+                named_call.user_id,
+                named_call.name,
+            ):
                 continue
-            if other != attempt:
+            if other != named_call:
                 raise named_otherwise()
 
-    async def _take_part(self, asking: Asking, leave: Callable[[], None]) -> Callable[[], None]:
+    async def _wait_for_slot(
+        self, caller: CallerContext, release_place: Callable[[], None]
+    ) -> Callable[[], None]:
         """Wait until so few keys are being made that another may.
 
         The key itself is taken already: whoever waits keeps others of the same user from waiting
@@ -308,44 +315,44 @@ class Sessions:
         Returns:
             What gives up both.
         """
-        makings = self._makings
+        key_creation_slots = self._key_creation_slots
         try:
-            leave_makings = await makings.take(None, asking.gone)
+            release_slot = await key_creation_slots.acquire(None, caller.wait_for_disconnect)
         except BaseException as error:
-            leave()
+            release_place()
             if isinstance(error, TimeoutError):
-                raise too_many_makings(max(1, math.ceil(makings.patience_s))) from None
+                raise too_many_makings(max(1, math.ceil(key_creation_slots.max_wait_s))) from None
             raise
 
-        def leave_both() -> None:
-            leave()
-            leave_makings()
+        def release_both() -> None:
+            release_place()
+            release_slot()
 
-        return leave_both
+        return release_both
 
-    async def _relieve(self, queue: KeyQueue, place: Hashable) -> None:
+    async def _end_silent_holder(self, queue: KeyQueue, place: Hashable) -> None:
         """For somebody who waits for a place: end the session that has it once its caller is
         silent for too long."""
-        soon = min(CALLING_OFF_S, self._lease_s)
-        while queue.taken(place):
+        soon = min(CANCEL_WAIT_S, self._lease_s)
+        while queue.is_taken(place):
             holder = self._holder(queue, place)  # none while one is being called off
             left = soon if holder is None else self._lease_left(holder)
             if holder is not None and left <= 0:
-                self.call_off(holder)
+                self.start_cancelling(holder)
                 left = soon
             await asyncio.sleep(left)
 
     def _holder(self, queue: KeyQueue, place: Hashable) -> Session | None:
         """The session that has a place."""
-        if not queue.taken(place):
+        if not queue.is_taken(place):
             return None
         return next((s for s in self._sessions.values() if s.place == place), None)
 
     def _lease_left(self, session: Session) -> float:
         """Seconds after which others may take the session's place."""
-        if session.serving:
+        if session.requests_in_progress:
             return self._lease_s
-        return session.heard_at + self._lease_s - self._clock()
+        return session.last_served_at + self._lease_s - self._clock()
 
     # ------------------------------------------------------------------ they go on
 
@@ -359,29 +366,29 @@ class Sessions:
         session = self._sessions.get(session_id)
         if session is None or session.user_id != claims.user_id:
             raise no_such_session()
-        if claims.key_id is not None and (session.making or session.key_id != claims.key_id):
+        if claims.key_id is not None and (session.makes_key or session.key_id != claims.key_id):
             raise no_such_session()
         note(key_id=session.key_id, session_id=session_id)
         return session
 
     @asynccontextmanager
-    async def serving(self, session: Session) -> AsyncIterator[None]:
+    async def serve_in_turn(self, session: Session) -> AsyncIterator[None]:
         """Serve requests of a session's caller one at a time; in the meantime the caller is not
         silent.
 
         Raises:
             Refused: the session has ended while this one waited.
         """
-        session.serving += 1
+        session.requests_in_progress += 1
         try:
             async with session.lock:
                 if not self.is_open(session):
                     raise no_such_session()
-                session.to_come -= 1
+                session.requests_to_come -= 1
                 yield
         finally:
-            session.serving -= 1
-            session.heard_at = self._clock()
+            session.requests_in_progress -= 1
+            session.last_served_at = self._clock()
 
     # ------------------------------------------------------------------ they end
 
@@ -391,19 +398,19 @@ class Sessions:
             del self._sessions[session.session_id]
         if session.expiry is not None:
             session.expiry.cancel()
-        session.leave()
+        session.release_place()
 
-    def call_off(self, session: Session) -> asyncio.Task[None]:
+    def start_cancelling(self, session: Session) -> asyncio.Task[None]:
         """End a session before its time; nobody has to wait for it."""
-        return self._start(self._call_off(session))
+        return self._start(self._cancel(session))
 
-    async def _call_off(self, session: Session) -> None:
+    async def _cancel(self, session: Session) -> None:
         """Tell the MPC nodes first, if they can be reached, so that whoever has the key next does
         not find them busy."""
         if self.is_open(session):
             del self._sessions[session.session_id]
         try:
-            await all_of([self._close(party, session) for party in session.open_at])
+            await all_of([self._close(party, session) for party in session.open_nodes])
         finally:
             self.end(session)
 
@@ -413,7 +420,7 @@ class Sessions:
             await self._close_at(party, session)
         except LinkFailed:
             if session.key_id is not None:
-                self._unclosed.setdefault((party, session.key_id), []).append(session)
+                self._close_later.setdefault((party, session.key_id), []).append(session)
         except NodeFailed:
             pass  # It cannot drop a prepared share now, and has said so; settling will.
 
@@ -421,37 +428,37 @@ class Sessions:
         body = wire.Close(session.session_id)
         await self._links[party].call(session.scope("close"), body, Times())
 
-    async def close_old(self, party: PartyId, key_id: str | None) -> None:
+    async def close_pending(self, party: PartyId, key_id: str | None) -> None:
         """Tell an MPC node what it could not be told before, as far as it matters for a key."""
-        if key_id is not None and (old := self._unclosed.pop((party, key_id), None)):
+        if key_id is not None and (old := self._close_later.pop((party, key_id), None)):
             try:
                 await all_of([self._close_at(party, session) for session in old])
             except LinkFailed:
-                self._unclosed[party, key_id] = old
+                self._close_later[party, key_id] = old
                 raise
 
-    async def stop(self, sessions: Sequence[Session]) -> None:
+    async def cancel(self, sessions: Sequence[Session]) -> None:
         """Call sessions off; do not wait for it for long."""
-        if tasks := [self.call_off(session) for session in sessions]:
-            await asyncio.wait(tasks, timeout=CALLING_OFF_S)
+        if tasks := [self.start_cancelling(session) for session in sessions]:
+            await asyncio.wait(tasks, timeout=CANCEL_WAIT_S)
 
-    async def abandon(self, user_id: str, session_id: bytes) -> None:
+    async def cancel_if_owned(self, user_id: str, session_id: bytes) -> None:
         """Call off a session, if it is the user's."""
         session = self._sessions.get(session_id)
         if session is not None and session.user_id == user_id:
-            await self.stop([session])
+            await self.cancel([session])
 
     async def _expire(self) -> None:
         now = self._clock()
-        for at, old in list(self._unclosed.items()):
+        for at, old in list(self._close_later.items()):
             # A node may have entered them in its books a little later than we did.
             if max(session.expires_at for session in old) + LINK_TIMEOUT_S <= now:
-                del self._unclosed[at]
-        await self.stop([s for s in self._sessions.values() if s.expires_at <= now])
+                del self._close_later[at]
+        await self.cancel([s for s in self._sessions.values() if s.expires_at <= now])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Work that goes on whoever waits for it; the event loop itself would not hold on to it."""
         task = asyncio.get_running_loop().create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task

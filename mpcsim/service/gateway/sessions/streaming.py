@@ -4,7 +4,8 @@ What is stored first, however the gateway is set: everything else (``open``, ``g
 ``recover``, ``sign``, ``presigned``, ``activate``; exchanges with both MPC nodes), and everything
 while faults are in force on the links. So is a body that comes slowly, or that is none: its request
 to the MPC node is broken off, which acts on whole bodies only, and the body is dealt with as if
-nothing had been sent on (``Waves.carry``). Callers are told the same as by a gateway that stores.
+nothing had been sent on (``MessageRouter.route``). Callers are told the same as by a gateway that
+stores.
 
 Each envelope's header is checked before anything of that envelope goes on, either way. What cannot
 be known before the first byte:
@@ -47,9 +48,9 @@ from mpcsim.service.errors import (
     unintelligible,
 )
 from mpcsim.service.gateway.links.links import Link
-from mpcsim.service.gateway.sessions.sessions import LEASE_S, Asking, Session, Sessions
-from mpcsim.service.gateway.sessions.sieve import AnswerSieve, ExchangeSieve
-from mpcsim.service.gateway.sessions.waves import MAX_SAID, check_header
+from mpcsim.service.gateway.sessions.body_validation import AnswerValidator, ExchangeValidator
+from mpcsim.service.gateway.sessions.routing import MAX_MESSAGES_OF_NODE, check_header
+from mpcsim.service.gateway.sessions.sessions import LEASE_S, CallerContext, Session, Sessions
 from mpcsim.service.rpc.session_keys import is_proven
 from mpcsim.service.web.http import Incoming
 
@@ -119,18 +120,18 @@ class Streaming:
         sessions: Sessions,
         links: Mapping[PartyId, Link],
         carrier: Carrier,
-        aborted: Callable[[PartyId], Awaitable[None]],
+        on_node_abort: Callable[[PartyId], Awaitable[None]],
         forwarding: str | None = None,
     ) -> None:
         """
         Args:
-            aborted: as of ``Waves``.
+            on_node_abort: as of ``MessageRouter``.
             forwarding: ``store`` or ``stream``; None: as the carrier has it.
         """
         self._sessions = sessions
         self._links = links
         self._carrier = carrier
-        self._aborted = aborted
+        self._on_node_abort = on_node_abort
         self._forwarding = forwarding
         self._under_way: set[asyncio.Task[bool]] = set()
 
@@ -141,7 +142,7 @@ class Streaming:
             return False
         return self._carrier.streams if self._forwarding is None else self._forwarding == "stream"
 
-    async def exchange(self, asking: Asking, body: Incoming) -> Reply | None:
+    async def exchange(self, caller: CallerContext, body: Incoming) -> Reply | None:
         """Carry a client's messages to its one MPC node, and back what that one says.
 
         Returns:
@@ -152,11 +153,11 @@ class Streaming:
         """
         if len(self._under_way) >= MAX_STREAMS:
             return None
-        session = await self._session(asking, body)
+        session = await self._session(caller, body)
         if session is None:
             return None
         reply = Reply()
-        task = asyncio.create_task(self._carry(asking, session, body, reply))
+        task = asyncio.create_task(self._carry(caller, session, body, reply))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         task.add_done_callback(reply.over)
@@ -166,54 +167,56 @@ class Streaming:
             task.cancel()
             raise
 
-    async def _session(self, asking: Asking, body: Incoming) -> Session | None:
+    async def _session(self, caller: CallerContext, body: Incoming) -> Session | None:
         """The session that a body is of, if it may go on while it comes."""
         try:
             while len(body.so_far) < _HEAD_BYTES:
                 if not await body.more():
                     return None
-            if asking.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
+            if caller.proof is None or not any(body.so_far[SESSION_ID_BYTES:_HEAD_BYTES]):
                 return None
             session_id = bytes(body.so_far[:SESSION_ID_BYTES])
-            session = await self._sessions.find(asking.claims, session_id)
+            session = await self._sessions.find(caller.claims, session_id)
         except (Refused, ClientDisconnect):
             return None  # as will be seen again
         return session if len(session.nodes) == 1 else None
 
-    async def _carry(self, asking: Asking, session: Session, body: Incoming, reply: Reply) -> bool:
-        """What ``Waves.carry`` does; False: it is for that to do."""
+    async def _carry(
+        self, caller: CallerContext, session: Session, body: Incoming, reply: Reply
+    ) -> bool:
+        """What ``MessageRouter.route`` does; False: it is for that to do."""
         (party,) = session.nodes
-        async with self._sessions.serving(session):
-            if party not in session.open_at:
-                session.to_come += 1
+        async with self._sessions.serve_in_turn(session):
+            if party not in session.open_nodes:
+                session.requests_to_come += 1
                 return False
             try:
-                aborts, last = await self._through(asking, session, party, body, reply)
+                aborts, last = await self._through(caller, session, party, body, reply)
             except _Store:
-                session.to_come += 1
+                session.requests_to_come += 1
                 return False
             except _Off:
                 aborts, last = False, b""  # it is not open any more
             except asyncio.CancelledError:
-                self._sessions.call_off(session)
+                self._sessions.start_cancelling(session)
                 raise
             except BaseException as error:
                 if isinstance(error, Refused) and not isinstance(error, LinkFailed):
-                    session.open_at.discard(party)
-                await self._sessions.stop([session])
+                    session.open_nodes.discard(party)
+                await self._sessions.cancel([session])
                 raise
             if not self._sessions.is_open(session):
-                await self._sessions.stop([session])
+                await self._sessions.cancel([session])
                 raise no_such_session()
             if aborts:
-                await self._sessions.stop([session])
-            elif not session.open_at:
+                await self._sessions.cancel([session])
+            elif not session.open_nodes:
                 self._sessions.end(session)
             reply.put(last)
             return True
 
     async def _through(
-        self, asking: Asking, session: Session, party: PartyId, body: Incoming, reply: Reply
+        self, caller: CallerContext, session: Session, party: PartyId, body: Incoming, reply: Reply
     ) -> tuple[bool, bytes]:
         """Have the MPC node asked, and its answer given to the client but for its end.
 
@@ -240,7 +243,7 @@ class Streaming:
             if not self._sessions.is_open(session):
                 raise _Off
 
-        answer = AnswerSieve(to_client, MAX_SAID)
+        answer = AnswerValidator(to_client, MAX_MESSAGES_OF_NODE)
         kept = b""
 
         def take(piece: bytes) -> None:
@@ -256,27 +259,27 @@ class Streaming:
         patience_s = min(link.timeout_s / 2, LEASE_S)
 
         def check_whole(body_hash: bytes) -> None:
-            if not is_proven(session.session_id, "exchange", body_hash, asking.proof):
+            if not is_proven(session.session_id, "exchange", body_hash, caller.proof):
                 raise no_such_session()
 
-        upward = _checked(body, ExchangeSieve(to_node), patience_s, going_on, check_whole)
+        upward = _checked(body, ExchangeValidator(to_node), patience_s, going_on, check_whole)
         try:
-            await link.stream(scope, upward, body.size, asking.times, take)
+            await link.stream(scope, upward, body.size, caller.times, take)
         except NodeFailed as failed:
             if owes(failed):
-                await self._aborted(party)
+                await self._on_node_abort(party)
             raise
         last = kept + _said(party, lambda _: answer.finish(), b"")
         if any(envelope.kind == ABORT_KIND for envelope in said):
-            await self._aborted(party)
-        if not answer.open and session.to_come <= 0:
-            session.open_at.discard(party)
+            await self._on_node_abort(party)
+        if not answer.open and session.requests_to_come <= 0:
+            session.open_nodes.discard(party)
         return any(envelope.kind == ABORT_KIND for envelope in sent), last
 
 
 async def _checked(
     body: Incoming,
-    sieve: ExchangeSieve,
+    validator: ExchangeValidator,
     patience_s: float,
     going_on: Callable[[], None],
     check_whole: Callable[[bytes], None],
@@ -297,7 +300,7 @@ async def _checked(
     try:
         while chunk:
             hashed.update(chunk)
-            passed = sieve.feed(chunk)
+            passed = validator.feed(chunk)
             if body.complete:
                 break
             if passed:
@@ -305,7 +308,7 @@ async def _checked(
                 yield passed
             passed = b""
             chunk = await body.more(max(0.0, until - loop.time()))
-        last = sieve.finish()
+        last = validator.finish()
         check_whole(hashed.digest())
         going_on()
         yield passed + last

@@ -56,12 +56,12 @@ class Attestations:
         self._identity = identity
         self._peer = peer
         self._now = now
-        self._heard: Attested | None = None
-        self._noted: set[str] = set()
+        self._peer_statement: Attested | None = None
+        self._suspended_at_peer: set[str] = set()
         """Epochs of which the store knows that they are suspended there, if it knows them."""
         self._lock = threading.Lock()
 
-    def made(self) -> SignedAttestation:
+    def make_statement(self) -> SignedAttestation:
         """This node's statement, as of now.
 
         Raises:
@@ -75,7 +75,7 @@ class Attestations:
         statement = Attested(self._me, at_ms, tuple(map(bytes.fromhex, suspended)))
         return SignedAttestation(statement, self._identity.sign(statement))
 
-    def hear(self, said: SignedAttestation) -> None:
+    def accept_statement(self, said: SignedAttestation) -> None:
         """Keep the other's statement, if it is newer than the last one.
 
         Raises:
@@ -86,19 +86,19 @@ class Attestations:
             self._peer.identity(), statement, said.signature
         ):
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
-        if self._early(statement):
+        if self._is_from_future(statement):
             raise Refused(BAD_REQUEST, f"the {ROLES[other]}'s statement is from the future")
         suspended = {epoch.hex() for epoch in statement.suspended}
-        if new := suspended - self._noted:
-            self._store.heard_suspended(new)
-            self._noted = suspended
+        if new := suspended - self._suspended_at_peer:
+            self._store.mark_suspended_at_peer(new)
+            self._suspended_at_peer = suspended
         with self._lock:
             if (
-                self._heard is None
-                or statement.at_ms > self._heard.at_ms
-                or self._early(self._heard)
+                self._peer_statement is None
+                or statement.at_ms > self._peer_statement.at_ms
+                or self._is_from_future(self._peer_statement)
             ):
-                self._heard = statement
+                self._peer_statement = statement
 
     def check(self, key_id: bytes) -> None:
         """See that a key may be used, as far as the other MPC node is concerned.
@@ -116,15 +116,19 @@ class Attestations:
             since = self._store.voted_since(stored.user_id, stored.curve)
             if since is not None and now - since >= ATTESTED_S:
                 raise voted_long_ago(self._me)
-        heard = self._heard
+        peer_statement = self._peer_statement
         earliest_ms = (now - ATTESTED_S) * 1000
-        if heard is None or heard.at_ms < earliest_ms or self._early(heard):
+        if (
+            peer_statement is None
+            or peer_statement.at_ms < earliest_ms
+            or self._is_from_future(peer_statement)
+        ):
             raise not_attested(self._me, self._peer.party)
 
-    def _early(self, statement: Attested) -> bool:
+    def _is_from_future(self, statement: Attested) -> bool:
         """Whether it is from the future: a clock was ahead."""
         return statement.at_ms > (self._now() + SKEW_S) * 1000
 
     def forget(self) -> None:
         """What has been heard, as a restart does."""
-        self._heard = None
+        self._peer_statement = None

@@ -27,7 +27,7 @@ from mpcsim.service.errors import (
     store_failed,
 )
 from mpcsim.service.mpc_node.identity import Identity
-from mpcsim.service.mpc_node.store import Forgotten, OutOfStep, ShareStore, StoredShare
+from mpcsim.service.mpc_node.store import HistoryLost, ShareStore, StaleUpdate, StoredShare
 from mpcsim.service.rpc.standing import Ask, Drop, End, Ended, Standing
 from mpcsim.service.rpc.statements import (
     Abort,
@@ -72,15 +72,15 @@ class Voting:
             Refused: it has signed an abort, has another vote outstanding, or holds another share in
                 force than the one to be replaced.
         """
-        with self._in_step():
-            sign = self._signing(self._store.find(key_id))
-            return self._signed(self._store.vote(key_id, sign))
+        with self._refusing_stale_updates():
+            sign = self._vote_signer(self._store.find(key_id))
+            return self._decode_record(self._store.vote(key_id, sign))
 
-    def _signing(self, found: StoredShare | None) -> Callable[[StoredShare, LogHead], bytes]:
+    def _vote_signer(self, found: StoredShare | None) -> Callable[[StoredShare, LogHead], bytes]:
         """What signs a vote in the store's transaction, where nothing else may be waited for: what
         it takes besides is known before."""
         if found is None:
-            raise OutOfStep("there is no such share to vote for")
+            raise StaleUpdate("there is no such share to vote for")
         public, identities = self._public_record(found), self.identities()
         public_shares, seal_number = shares_hash(public.to_bytes()), self._store.keys.seal_number()
 
@@ -113,18 +113,21 @@ class Voting:
             agreed = record.check(self.identities())
         except RecordError as error:
             raise Refused(BAD_REQUEST, str(error)) from None
-        with self._in_step():
+        with self._refusing_stale_updates():
             found = self._store.find(agreed.key_id)
             voted = None if found is None else self._record(found)
             if voted is None or voted.record != agreed:
-                raise OutOfStep("it has not voted for this record")
+                raise StaleUpdate("it has not voted for this record")
             head = record.heads[self._other]
             self._store.activate(agreed.key_id, record.to_bytes(), head, session)
 
-    def standing(self, ask: Ask) -> Standing:
+    def activation_state(self, ask: Ask) -> Standing:
         """What is in force, and what has been voted for."""
         at = ask.user_id, ask.curve_name
-        return Standing(self.held(self._store.active(*at)), self.held(self._store.voted(*at)))
+        return Standing(
+            self.describe_share(self._store.active(*at)),
+            self.describe_share(self._store.voted(*at)),
+        )
 
     def abort(self, body: End) -> Ended:
         """Never vote for an epoch; or say that this node has.
@@ -134,15 +137,15 @@ class Voting:
                 has anything to do with that epoch, as far as this one can tell.
         """
         abort, voted_for = body.abort, self._voted_for(body)
-        with self._in_step():
+        with self._refusing_stale_updates():
             found = self._store.abort(
                 abort.user_id,
                 abort.curve_name,
                 abort.epoch.hex(),
                 voted_for=voted_for,
-                replaces=_replaced(body.vote),
+                replaces=_predecessor_of(body.vote),
             )
-        return Ended(None if found else self._identity.sign(abort), self.held(found))
+        return Ended(None if found else self._identity.sign(abort), self.describe_share(found))
 
     def _voted_for(self, body: End) -> bool:
         """Whether the other node's vote for what is to be aborted is shown."""
@@ -161,7 +164,7 @@ class Voting:
         abort = body.abort
         if not signed_by(self._peer(), abort, body.signature):
             raise Refused(BAD_REQUEST, f"the {ROLES[self._other]} has not signed this abort")
-        with self._in_step():
+        with self._refusing_stale_updates():
             self._store.drop(abort.user_id, abort.curve_name, abort.epoch.hex())
 
     def identities(self) -> dict[PartyId, bytes]:
@@ -172,7 +175,7 @@ class Voting:
         """
         return {self._me: self._identity.public, self._other: self._peer()}
 
-    def held(self, share: StoredShare | None) -> Held | None:
+    def describe_share(self, share: StoredShare | None) -> Held | None:
         """A share, without the share.
 
         Raises:
@@ -194,9 +197,9 @@ class Voting:
         Raises:
             NodeFailed: it is damaged.
         """
-        return None if share.record is None else self._signed(share.record)
+        return None if share.record is None else self._decode_record(share.record)
 
-    def _signed(self, record: bytes) -> SignedRecord:
+    def _decode_record(self, record: bytes) -> SignedRecord:
         """
         Raises:
             NodeFailed: it is damaged.
@@ -211,20 +214,20 @@ class Voting:
         return store_failed(f"the {me}'s stored record of this key is damaged", self._me)
 
     @contextmanager
-    def _in_step(self) -> Iterator[None]:
+    def _refusing_stale_updates(self) -> Iterator[None]:
         try:
             yield
-        except Forgotten:
+        except HistoryLost:
             why = (
                 "may have signed the contrary about these shares before: restore a newer backup, "
                 "or, with --other-restored-too, go on from what is here"
             )
             raise not_merged(self._me, why) from None
-        except OutOfStep as error:
+        except StaleUpdate as error:
             raise disagreement(f"the {ROLES[self._me]} refuses: {error}") from None
 
 
-def _replaced(vote: SignedRecord | None) -> str | None:
+def _predecessor_of(vote: SignedRecord | None) -> str | None:
     """The key_id of the shares that those voted for replace."""
     predecessor = None if vote is None else vote.record.predecessor
     return None if predecessor is None else predecessor.hex()

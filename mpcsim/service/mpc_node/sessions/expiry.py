@@ -36,10 +36,10 @@ class SessionExpiry:
         """
         context = self._context
         try:
-            context.store.pay()
+            context.store.write_pending()
         except StoreFailed as error:  # said by whether it is ready, too
             LOG.error("%s: a suspension is not stored yet: %s", ROLES[context.me], error)
-        with context.settling:
+        with context.share_changes:
             with context.lock:
                 self._sessions.expire()
                 live = [session.epoch for session in self._sessions if session.epoch]

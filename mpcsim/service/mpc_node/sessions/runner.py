@@ -43,7 +43,7 @@ class SessionRunner:
         self._presignatures = presignatures
         self._on_abort = on_abort
 
-    def note_begun(self, session: Session) -> None:
+    def log_begin(self, session: Session) -> None:
         """Write down that a key is being made, before anything is done."""
         purpose = session.purpose
         try:
@@ -76,9 +76,9 @@ class SessionRunner:
                 for sender, message in filter(None, mail):
                     outputs += party.receive(sender, message)
                 # First what must be durable, then what the others will hear.
-                self._enter(session)
+                self._record_epoch(session)
                 for output in outputs:
-                    self._note(session, output)
+                    self._store_output(session, output)
             except BaseException:
                 self._expiry.end(session)
                 raise
@@ -89,22 +89,22 @@ class SessionRunner:
                 sends = tuple(map(self._context.identity.sign_mail, sends))
             return wire.Answer(int(self._sessions.is_open(session)), record, sends)
 
-    def _enter(self, session: Session) -> None:
+    def _record_epoch(self, session: Session) -> None:
         """Remember which epoch a session makes, before anybody can vote for it."""
         if not session.peers or session.epoch or (epoch := dkg.epoch(session.party)) is None:
             return
-        with self._context.settling:  # not while it is seen which sessions are over
+        with self._context.share_changes:  # not while it is seen which sessions are over
             self._sessions.check_open(session)
             self._context.store.enter(epoch.hex(), session.user_id, session.purpose.curve)
             session.epoch = epoch.hex()
 
-    def _note(self, session: Session, output: Output[Any]) -> None:
+    def _store_output(self, session: Session, output: Output[Any]) -> None:
         """Store what an output demands."""
         match output:
             case Done() if session.party.definition is presign.PRESIGN:
                 with self._context.lock:
                     if self._sessions.is_open(session):
-                        self._presignatures.parts.keep(session.key_id or "", output.result)
+                        self._presignatures.shares.keep(session.key_id or "", output.result)
             case Prepared(result=KeyShare() as share):
                 self._prepare(session, share)
             case Done(result=KeyShare() as share):
@@ -129,7 +129,7 @@ class SessionRunner:
             recoveries=old.recoveries + 1 if old else 0,
             predecessor=session.key_id,
         )
-        with self._context.settling:
+        with self._context.share_changes:
             self._sessions.check_open(session)
             store.prepare(made)
             session.made = made

@@ -30,7 +30,7 @@ class Purpose:
     session's key, which is its id (``session_keys``). What is not sealed there is signed."""
     curve: str = ""
     """Curve of the key that is made; empty where it signs."""
-    alone: str | None = None
+    exclusive_work: str | None = None
     """Kind of work of which there may only be one for the key."""
 
 
@@ -79,7 +79,7 @@ class SessionTable:
         self._clock = clock
         self._lock = lock
         self._sessions: dict[bytes, Session] = {}
-        self._busy: dict[tuple[str, str], bytes] = {}
+        self._exclusive: dict[tuple[str, str], bytes] = {}
         """Sessions that exclude others: (what is done, key_id) to the session."""
 
     def __len__(self) -> int:
@@ -103,11 +103,11 @@ class SessionTable:
                 raise Refused(CONFLICT, "a session of this id is open")
             if len(self._sessions) >= MAX_SESSIONS:
                 raise Refused(CONFLICT, "too many sessions are open", code=Code.BUSY)
-            alone, key_id = purpose.alone, purpose.key_id
-            if alone and key_id:
-                if (alone, key_id) in self._busy:
-                    raise busy(alone)
-                self._busy[alone, key_id] = party.session_id
+            exclusive_work, key_id = purpose.exclusive_work, purpose.key_id
+            if exclusive_work and key_id:
+                if (exclusive_work, key_id) in self._exclusive:
+                    raise busy(exclusive_work)
+                self._exclusive[exclusive_work, key_id] = party.session_id
             expires_at = self._clock() + lifetime_s
             session = Session(party.session_id, party, expires_at, purpose)
             self._sessions[party.session_id] = session
@@ -147,17 +147,17 @@ class SessionTable:
         """Return whether a session is open and signs."""
         session = self._sessions.get(session_id)
         return session is not None and (
-            self._busy.get((SIGNING, session.key_id or "")) == session.session_id
+            self._exclusive.get((SIGNING, session.key_id or "")) == session.session_id
         )
 
     def end_signing(self, key_id: str) -> None:
         """Forget the session that signs with a key, if there is one."""
         with self._lock:
-            signing = self._sessions.get(self._busy.get((SIGNING, key_id), b""))
+            signing = self._sessions.get(self._exclusive.get((SIGNING, key_id), b""))
             if signing is not None:
                 self.forget(signing)
 
-    def maker_of(self, key_id: str) -> Session | None:
+    def find_by_made_share(self, key_id: str) -> Session | None:
         """Return the session that has made a share, if it is still open."""
         return next((s for s in self if s.made and s.made.key_id == key_id), None)
 
@@ -167,9 +167,9 @@ class SessionTable:
             if not self.is_open(session):
                 return
             del self._sessions[session.session_id]
-            for what, holder in list(self._busy.items()):
+            for what, holder in list(self._exclusive.items()):
                 if holder == session.session_id:
-                    del self._busy[what]
+                    del self._exclusive[what]
 
     def expire(self) -> None:
         """Forget sessions whose time is over."""
@@ -180,4 +180,4 @@ class SessionTable:
     def clear(self) -> None:
         """Forget all sessions, as a crash does."""
         self._sessions.clear()
-        self._busy.clear()
+        self._exclusive.clear()

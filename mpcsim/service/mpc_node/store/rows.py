@@ -14,11 +14,11 @@ COLUMNS: Final = (
 )
 
 
-class OutOfStep(MpcError):
+class StaleUpdate(MpcError):
     """A change that does not follow from what is in the store; nothing has changed."""
 
 
-class Forgotten(OutOfStep):
+class HistoryLost(StaleUpdate):
     """This node may have signed the contrary, before its store was put back."""
 
 

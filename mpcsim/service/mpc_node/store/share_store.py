@@ -7,9 +7,10 @@ that drops it. For an epoch this node signs a vote or an abort, never both; at m
 user and curve is outstanding. A prepared share goes with its session, a voted one only when the
 other node has signed that it never votes for it.
 
-A store that was put back from a backup (``put_back``) has forgotten what it signed since. Until the
-other node has been heard about a key (``merge``) its shares are *unmerged*, and used for nothing.
-``mpcsim.service.mpc_node.agreement.testimonies`` says why the rules are as they are.
+A store that was put back from a backup (``mark_restored``) has forgotten what it signed since.
+Until the other node has been heard about a key (``merge``) its shares are *unmerged*, and used for
+nothing. ``mpcsim.service.mpc_node.agreement.restore_reconciliation`` says why the rules are as they
+are.
 
 What is dropped has left all files when the method returns. Shares that are here lie as they are:
 at rest they are as safe as the disk.
@@ -28,14 +29,14 @@ from mpcsim.errors import UsageError
 from mpcsim.service.mpc_node import events
 from mpcsim.service.mpc_node.events import Event, EventLog, Kind
 from mpcsim.service.mpc_node.store.merging import (
-    Heard,
-    Open,
-    check_remembered,
-    is_suspended,
-    still_open,
+    NodeStatement,
+    UnmergedReason,
+    check_not_forgotten,
+    is_suspended_on_both_sides,
+    reason_unmerged,
 )
 from mpcsim.service.mpc_node.store.own_keys import OwnKeys
-from mpcsim.service.mpc_node.store.rows import COLUMNS, OutOfStep, StoredShare, row_of, rows_of
+from mpcsim.service.mpc_node.store.rows import COLUMNS, StaleUpdate, StoredShare, row_of, rows_of
 from mpcsim.service.mpc_node.store.schema import SCHEMA
 from mpcsim.service.mpc_node.store.signatures import (
     ENTERED,
@@ -62,10 +63,10 @@ class ShareStore:
         """
         self._log = EventLog(now)
         self._now = now
-        self._owed: dict[str, tuple[str, bytes | None]] = {}
+        self._pending: dict[str, tuple[str, bytes | None]] = {}
         """Shares that must be suspended and could not be written so: why, and what is kept. They
         count as if they were."""
-        self._owed_there: set[str] = set()
+        self._pending_at_peer: set[str] = set()
         """The same of what the other node says is suspended there."""
         try:
             self._database = Database(path, SCHEMA)
@@ -86,7 +87,7 @@ class ShareStore:
         """Make the store part of a deployment."""
         self._database.join(deployment)
 
-    def holdings(self, after: str, limit: int) -> list[Holding]:
+    def share_inventory(self, after: str, limit: int) -> list[Holding]:
         """Shares that are here, whatever their state, in the order of their key_ids.
 
         Args:
@@ -117,7 +118,7 @@ class ShareStore:
             row = self._database.row(f"SELECT {COLUMNS} FROM shares WHERE key_id = ?", key_id)
             return None if row is None else StoredShare(*row)
 
-        return self._as_owed(self._database.at_hand(key_id, read))
+        return self._with_pending(self._database.at_hand(key_id, read))
 
     def active(self, user_id: str, curve: str) -> StoredShare | None:
         """The share of the user's present key on a curve."""
@@ -133,21 +134,21 @@ class ShareStore:
             user_id,
             curve,
         )
-        return self._as_owed(None if row is None else StoredShare(*row))
+        return self._with_pending(None if row is None else StoredShare(*row))
 
     @overload
-    def _as_owed(self, share: StoredShare) -> StoredShare: ...
+    def _with_pending(self, share: StoredShare) -> StoredShare: ...
     @overload
-    def _as_owed(self, share: StoredShare | None) -> StoredShare | None: ...
+    def _with_pending(self, share: StoredShare | None) -> StoredShare | None: ...
 
-    def _as_owed(self, share: StoredShare | None) -> StoredShare | None:
+    def _with_pending(self, share: StoredShare | None) -> StoredShare | None:
         """A share as it must become."""
         if share is None:
             return None
-        if share.key_id in self._owed_there:
+        if share.key_id in self._pending_at_peer:
             share = replace(share, suspended_there=1)
-        if (owed := self._owed.get(share.key_id)) is not None:
-            why, kept = owed
+        if (pending := self._pending.get(share.key_id)) is not None:
+            why, kept = pending
             share = replace(share, suspended=why, share=share.share if kept is None else kept)
         return share
 
@@ -171,7 +172,7 @@ class ShareStore:
         """All shares of a user's key on a curve, as they were at one moment."""
         query = f"SELECT {COLUMNS} FROM shares WHERE user_id = ? AND curve = ?"
         rows = self._database.rows(query, user_id, curve)
-        return [self._as_owed(StoredShare(*row)) for row in rows]
+        return [self._with_pending(StoredShare(*row)) for row in rows]
 
     def aborted(self, user_id: str, curve: str, limit: int) -> list[str]:
         """Epochs for which this node has signed an abort, the newest first, up to a number."""
@@ -247,21 +248,21 @@ class ShareStore:
             The ``SignedRecord`` with this vote alone.
 
         Raises:
-            OutOfStep: there is no such share, it has been aborted, another vote is outstanding, or
-                the active share is not the one it replaces.
+            StaleUpdate: there is no such share, it has been aborted, another vote is outstanding,
+                or the active share is not the one it replaces.
         """
         with self._database.transaction() as cursor:
             share = row_of(cursor, key_id)
             if share is not None and share.state == VOTED and share.record is not None:
                 return share.record
             if share is None or share.state == ACTIVE:
-                raise OutOfStep("there is no such share to vote for")
+                raise StaleUpdate("there is no such share to vote for")
             at = share.user_id, share.curve
             other = cursor.execute(
                 "SELECT key_id FROM shares WHERE user_id = ? AND curve = ? AND state = 'voted'", at
             ).fetchone()
             if other:
-                raise OutOfStep(f"another vote is outstanding: for {other[0]}")
+                raise StaleUpdate(f"another vote is outstanding: for {other[0]}")
             check_follows(cursor, share)
             sign_once(cursor, key_id, *at, "vote")
             cursor.execute("DELETE FROM entered WHERE key_id = ?", (key_id,))
@@ -291,12 +292,12 @@ class ShareStore:
             The key_ids of those that went.
 
         Raises:
-            OutOfStep: it has not been voted for, or the active share is not the one it replaces.
+            StaleUpdate: it has not been voted for, or the active share is not the one it replaces.
         """
         with self._database.transaction() as cursor:
             share = row_of(cursor, key_id)
             if share is None or share.record is None:
-                raise OutOfStep("this share has not been voted for")
+                raise StaleUpdate("this share has not been voted for")
             at = share.user_id, share.curve
             gone: list[tuple[str, str]] = []
             if share.state != ACTIVE:
@@ -341,8 +342,8 @@ class ShareStore:
             None, or the share, if this node has voted for it.
 
         Raises:
-            OutOfStep: this node has voted for it, and has no such share any more; or it is of no
-                concern to either node. ``Forgotten``: it may have, before its store was put back.
+            StaleUpdate: this node has voted for it, and has no such share any more; or it is of no
+                concern to either node. ``HistoryLost``: it may have, before its store was put back.
         """
         with self._database.transaction() as cursor:
             share = row_of(cursor, key_id)
@@ -352,9 +353,9 @@ class ShareStore:
                 return share
             signed = signed_for(cursor, key_id, user_id, curve)
             if share is None and signed is None and not voted_for:
-                raise OutOfStep("neither node has such a share, as far as it can tell")
+                raise StaleUpdate("neither node has such a share, as far as it can tell")
             if share is None and signed is None:
-                check_remembered(cursor, user_id, curve, key_id, replaces)
+                check_not_forgotten(cursor, user_id, curve, key_id, replaces)
             sign_once(cursor, key_id, user_id, curve, "abort")
             if share is not None:
                 cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
@@ -365,16 +366,16 @@ class ShareStore:
         """Forget a share that the other node never votes for.
 
         Raises:
-            OutOfStep: it is in force here.
+            StaleUpdate: it is in force here.
         """
         at = user_id, curve
         with self._database.transaction() as cursor:
             share = row_of(cursor, key_id)
             if share is not None:
                 if (share.user_id, share.curve) != at:
-                    raise OutOfStep("the share is of another user or curve")
+                    raise StaleUpdate("the share is of another user or curve")
                 if share.state == ACTIVE:
-                    raise OutOfStep("the share is in force")
+                    raise StaleUpdate("the share is in force")
                 cursor.execute("DELETE FROM shares WHERE key_id = ?", (key_id,))
                 if share.state == VOTED:
                     why = "never in force"
@@ -383,7 +384,7 @@ class ShareStore:
 
     # ------------------------------------------------------------------ after a restore
 
-    def put_back(self, taken: str, *, both: bool) -> None:
+    def mark_restored(self, taken: str, *, both: bool) -> None:
         """The store is from a backup: what nobody has voted for goes, and the rest waits to be
         merged.
 
@@ -402,12 +403,14 @@ class ShareStore:
         self._database.forget()
 
     @property
-    def goes_on(self) -> bool:
+    def both_restored(self) -> bool:
         """Whether it was put back to go on from what is here, though both stores were."""
         row = self._database.row("SELECT both FROM put_back")
         return row is not None and bool(row[0])
 
-    def merge(self, said: Heard, stripped: Callable[[StoredShare], bytes | None]) -> Open | None:
+    def merge(
+        self, said: NodeStatement, without_multiplication: Callable[[StoredShare], bytes | None]
+    ) -> UnmergedReason | None:
         """Do what follows from what the other node knows of a key. No share goes by it: who lies
         could have this node drop the one that is in force.
 
@@ -423,11 +426,15 @@ class ShareStore:
         with self._database.transaction() as cursor:
             rows = rows_of(cursor, *at)
             active = next((share for share in rows if share.state == ACTIVE), None)
-            if active and active.key_id in said.suspended and not is_suspended(active):
-                changed = self._suspended_there(cursor, active, stripped(active))
+            if (
+                active
+                and active.key_id in said.suspended
+                and not is_suspended_on_both_sides(active)
+            ):
+                changed = self._suspended_there(cursor, active, without_multiplication(active))
             why = None
             if any(share.unmerged for share in rows):
-                why = still_open(cursor, said, rows, active)
+                why = reason_unmerged(cursor, said, rows, active)
                 if why is None:
                     cursor.execute(
                         "UPDATE shares SET unmerged = 0 WHERE user_id = ? AND curve = ?", at
@@ -450,12 +457,12 @@ class ShareStore:
             self._log.write(cursor, Kind.SUSPENDED, *at, key_id=active.key_id, outcome=why)
         return kept is not None
 
-    def heard_suspended(self, key_ids: Collection[str]) -> None:
+    def mark_suspended_at_peer(self, key_ids: Collection[str]) -> None:
         """Remember of shares that are here that the other node says they are suspended there; if
         that cannot be written, it is owed."""
-        self._owed_there |= set(key_ids)
+        self._pending_at_peer |= set(key_ids)
         self._database.urgently(lambda: self._write_suspended_there(key_ids))
-        self._owed_there -= set(key_ids)
+        self._pending_at_peer -= set(key_ids)
 
     def _write_suspended_there(self, key_ids: Collection[str]) -> None:
         with self._database.transaction() as cursor:
@@ -464,41 +471,41 @@ class ShareStore:
             )
 
     @property
-    def owed(self) -> int:
+    def pending_suspensions(self) -> int:
         """Number of suspensions that could not be written."""
-        return len(self._owed) + len(self._owed_there)
+        return len(self._pending) + len(self._pending_at_peer)
 
-    def owes(self, key_id: str) -> bool:
+    def has_pending_suspension(self, key_id: str) -> bool:
         """Whether that a share is suspended could not be written."""
-        return key_id in self._owed
+        return key_id in self._pending
 
-    def pay(self) -> None:
+    def write_pending(self) -> None:
         """Write what is owed, and keep room for the next time.
 
         Raises:
             StoreFailed: not all could be written.
         """
-        for key_id, (why, kept) in list(self._owed.items()):
+        for key_id, (why, kept) in list(self._pending.items()):
             self.suspend(key_id, why, kept)
-        if there := list(self._owed_there):
-            self.heard_suspended(there)
+        if there := list(self._pending_at_peer):
+            self.mark_suspended_at_peer(there)
         self._database.hold_reserve()
 
     # ------------------------------------------------------------------ otherwise
 
     def suspend(self, key_id: str, why: str, share: bytes | None = None) -> None:
         """Do nothing with a share any more but recovering its key. If that cannot be written, it is
-        owed (``pay``), and holds in memory; what is left of a process that ends by then is no more
-        than before.
+        owed (``write_pending``), and holds in memory; what is left of a process that ends by then
+        is no more than before.
 
         Args:
             share: the share to keep in its place, after state in it was discarded.
         """
-        if share is None and key_id in self._owed:
-            share = self._owed[key_id][1]
-        self._owed[key_id] = why, share
+        if share is None and key_id in self._pending:
+            share = self._pending[key_id][1]
+        self._pending[key_id] = why, share
         self._database.urgently(lambda: self._write_suspended(key_id, why, share))
-        self._owed.pop(key_id, None)
+        self._pending.pop(key_id, None)
         if share is not None:
             self._database.forget()
 
@@ -522,7 +529,7 @@ class ShareStore:
             limit,
         )
         found = {key_id for (key_id,) in rows}
-        found |= {i for i in list(self._owed) if (s := self.find(i)) and s.state == ACTIVE}
+        found |= {i for i in list(self._pending) if (s := self.find(i)) and s.state == ACTIVE}
         return sorted(found)[:limit]
 
     def note(

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
-from mpcsim.service.mpc_node.store.rows import OutOfStep, StoredShare, active_key_id
+from mpcsim.service.mpc_node.store.rows import StaleUpdate, StoredShare, active_key_id
 
 SIGNED: Final = 64
 """Newest votes of a user and curve that are remembered, and newest aborts; some 250 bytes each. An
@@ -22,17 +22,17 @@ def check_follows(cursor: sqlite3.Cursor, share: StoredShare) -> None:
     """Check that the share that is active now is the one to be replaced.
 
     Raises:
-        OutOfStep: it is not.
+        StaleUpdate: it is not.
     """
     if active_key_id(cursor, share.user_id, share.curve) != share.predecessor:
-        raise OutOfStep("the share that it replaces is not the active one")
+        raise StaleUpdate("the share that it replaces is not the active one")
 
 
 def sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, what: str) -> None:
     """Write down what this node signs for an epoch, as long as that matters (``SIGNED``).
 
     Raises:
-        OutOfStep: it has signed the contrary.
+        StaleUpdate: it has signed the contrary.
     """
     signed = signed_for(cursor, key_id, user_id, curve)
     if signed is None:
@@ -43,7 +43,7 @@ def sign_once(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str, wha
             (user_id, curve, what, SIGNED),
         )
     elif signed != what:
-        raise OutOfStep(f"what is signed for this epoch is the {signed}")
+        raise StaleUpdate(f"what is signed for this epoch is the {signed}")
 
 
 def signed_for(cursor: sqlite3.Cursor, key_id: str, user_id: str, curve: str) -> str | None:

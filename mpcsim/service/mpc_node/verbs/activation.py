@@ -41,7 +41,7 @@ class Activation:
         context, body = self._context, wire.Activate.from_bytes(data)
         session = self._sessions.find(body.session_id)
         grant.check(Scope("vote", session.user_id, body.key_id, body.session_id))
-        with session.lock, context.settling:
+        with session.lock, context.share_changes:
             made = session.made
             self._sessions.check_open(session)
             if made is None or made.key_id != body.key_id.hex():
@@ -58,42 +58,42 @@ class Activation:
         record = body.record
         grant.check(Scope("activate", record.user_id, record.epoch))
         at = record.user_id, record.curve_name
-        with context.settling:
-            made_in = self._sessions.maker_of(record.key_id)
+        with context.share_changes:
+            made_in = self._sessions.find_by_made_share(record.key_id)
             session_id = made_in.session_id if made_in else b""
             try:
                 with recording_refusals(context.store.note, *at, session_id, record.key_id):
                     self._voting.activate(body, session_id.hex())
             finally:  # it may have been replaced, but not forgotten by the disk
-                self._let_go(*at)
+                self._forget_replaced(*at)
                 made = context.store.find(record.key_id)
                 if made is not None and made.predecessor is not None:
                     self._presignatures.forget(made.predecessor)
 
-    def _let_go(self, user_id: str, curve: str) -> None:
+    def _forget_replaced(self, user_id: str, curve: str) -> None:
         """Forget shares that are no longer in force, and what signs with them or reshares them; and
         what has made shares that are in force, or are no more."""
         with self._context.lock:
-            self._shares.let_go(user_id, curve)
+            self._shares.forget_decoded(user_id, curve)
             for session in [s for s in self._sessions if s.user_id == user_id]:
-                replaced = session.key_id and self._shares.state(session.key_id) != ACTIVE
+                replaced = session.key_id and self._shares.state_of(session.key_id) != ACTIVE
                 made = session.made
-                if replaced or (made and self._shares.state(made.key_id) in (None, ACTIVE)):
+                if replaced or (made and self._shares.state_of(made.key_id) in (None, ACTIVE)):
                     self._sessions.forget(session)
 
-    def standing(self, grant: Grant, data: bytes) -> wire.Body:
+    def activation_state(self, grant: Grant, data: bytes) -> wire.Body:
         """Say which shares of a user's key are in force, and which have been voted for."""
         ask = Ask.from_bytes(data)
         grant.check(Scope("standing", ask.user_id))
         self._expiry.sweep()
-        return self._voting.standing(ask)
+        return self._voting.activation_state(ask)
 
     def abort(self, grant: Grant, data: bytes) -> wire.Body:
         """Sign that this node never votes for an epoch, or say that it has."""
         body = End.from_bytes(data)
         abort = body.abort
         grant.check(Scope("abort", abort.user_id, abort.epoch))
-        with self._context.settling:
+        with self._context.share_changes:
             ended = self._voting.abort(body)
             if ended.signature is not None:
                 with self._context.lock:  # though it has made nothing yet: no vote may follow
@@ -109,13 +109,13 @@ class Activation:
         grant.check(Scope("drop", abort.user_id, abort.epoch))
         at, key_id = (abort.user_id, abort.curve_name), abort.epoch.hex()
         note = self._context.store.note
-        with self._context.settling, recording_refusals(note, *at, b"", key_id):
+        with self._context.share_changes, recording_refusals(note, *at, b"", key_id):
             self._voting.drop(body)
-            if (session := self._sessions.maker_of(key_id)) is not None:
+            if (session := self._sessions.find_by_made_share(key_id)) is not None:
                 self._sessions.forget(session)
 
-    def holdings(self, grant: Grant, data: bytes) -> wire.Body:
+    def share_inventory(self, grant: Grant, data: bytes) -> wire.Body:
         """List the shares that are here, a page at a time."""
         body = ListHoldings.from_bytes(data)
         grant.check(Scope("holdings"))
-        return Holdings.of(self._context.store.holdings(body.after, PAGE))
+        return Holdings.of(self._context.store.share_inventory(body.after, PAGE))

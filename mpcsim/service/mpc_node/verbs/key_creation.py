@@ -70,7 +70,7 @@ class KeyCreation:
                 )
                 purpose = Purpose(user_id, None, peers, curve)
                 session = self._sessions.begin(party, purpose, self._lifetime_s)
-        self._runner.note_begun(session)
+        self._runner.log_begin(session)
         return self._runner.run(session, body.messages)
 
     def recover(self, grant: Grant, data: bytes) -> wire.Body:
@@ -88,7 +88,7 @@ class KeyCreation:
                 key_id = bytes.fromhex(stored.key_id)
                 grant.check(Scope("recover", user_id, key_id, body.session_id))
                 self._shares.check_merged(stored)
-                share = self._shares.share(stored)
+                share = self._shares.decoded(stored)
                 agreed = reshare.setup(
                     share.record, MPC_NODES, share=share, receivers=HOLDERS, scheme=scheme
                 )
@@ -99,9 +99,9 @@ class KeyCreation:
                     rng=context.rng,
                     listener=context.listener,
                 )
-                purpose = Purpose(user_id, stored.key_id, peers, curve, alone=RECOVERY)
+                purpose = Purpose(user_id, stored.key_id, peers, curve, exclusive_work=RECOVERY)
                 session = self._sessions.begin(party, purpose, self._lifetime_s)
-        self._runner.note_begun(session)
+        self._runner.log_begin(session)
         return self._runner.run(session, (), record=share.record.to_bytes())
 
     def _peers(self, session_id: bytes) -> dict[PartyId, bytes]:

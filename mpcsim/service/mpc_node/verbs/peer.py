@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpcsim.service.mpc_node.agreement.attestations import Attestations
-from mpcsim.service.mpc_node.agreement.testimonies import Testimonies
+from mpcsim.service.mpc_node.agreement.restore_reconciliation import RestoreReconciliation
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import NodeContext
 from mpcsim.service.mpc_node.verbs.suspension import Suspensions
@@ -20,13 +20,13 @@ class PeerStatements:
         context: NodeContext,
         boot: Boot,
         attestations: Attestations,
-        testimonies: Testimonies,
+        reconciliation: RestoreReconciliation,
         suspensions: Suspensions,
     ) -> None:
         self._context = context
         self._boot = boot
         self._attestations = attestations
-        self._testimonies = testimonies
+        self._reconciliation = reconciliation
         self._suspensions = suspensions
 
     def meet(self, grant: Grant, data: bytes) -> None:
@@ -38,28 +38,28 @@ class PeerStatements:
         """State which keys are suspended here."""
         grant.check(Scope("attest"))
         Attest.from_bytes(data)
-        return self._attestations.made()
+        return self._attestations.make_statement()
 
     def hear(self, grant: Grant, data: bytes) -> None:
         """Hear which keys are suspended there."""
         grant.check(Scope("hear"))
-        self._attestations.hear(SignedAttestation.from_bytes(data))
+        self._attestations.accept_statement(SignedAttestation.from_bytes(data))
 
     def testify(self, grant: Grant, data: bytes) -> wire.Body:
         """State what this node knows of a user's key."""
         body = Testify.from_bytes(data)
         grant.check(Scope("testify", body.user_id))
-        return self._testimonies.made(body)
+        return self._reconciliation.make_statement(body)
 
     def merge(self, grant: Grant, data: bytes) -> None:
         """Hear what the other MPC node knows of a key that was put back here."""
         body = SignedTestimony.from_bytes(data)
         at = body.statement.user_id, body.statement.curve_name
         grant.check(Scope("merge", at[0]))
-        with self._context.settling:
+        with self._context.share_changes:
             try:
-                self._testimonies.hear(body, self._boot.hello.boot)
+                self._reconciliation.accept_statement(body, self._boot.hello.boot)
             finally:  # it may be suspended, though the key is not served
                 active = self._context.store.active(*at)
                 if active is not None and active.suspended is not None:
-                    self._suspensions.stop_using(active, active.suspended)
+                    self._suspensions.suspend_share(active, active.suspended)

@@ -35,7 +35,7 @@ class OpenSessions:
     def close(self, grant: Grant, data: bytes) -> None:
         """End a session, if it is open; shares that nobody voted for go with it."""
         body = wire.Close.from_bytes(data)
-        with self._context.settling:
+        with self._context.share_changes:
             session = self._sessions.get(body.session_id)
             if session is not None:
                 grant.check(session.scope("close"))

@@ -24,7 +24,7 @@ from mpcsim.service.errors import (
 )
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import NodeContext
-from mpcsim.service.mpc_node.presignatures import Parts
+from mpcsim.service.mpc_node.presignatures import PresignatureShares
 from mpcsim.service.mpc_node.sessions.runner import SessionRunner
 from mpcsim.service.mpc_node.sessions.table import Purpose, SessionTable
 from mpcsim.service.mpc_node.shares import KeyShares
@@ -50,7 +50,7 @@ class Signing:
         shares: KeyShares,
         vault: VaultHalves,
         *,
-        parts: Parts,
+        presignature_shares: PresignatureShares,
         sessions: SessionTable,
         runner: SessionRunner,
         lifetime_s: float,
@@ -63,7 +63,7 @@ class Signing:
         self._boot = boot
         self._shares = shares
         self._vault = vault
-        self._parts = parts
+        self._presignature_shares = presignature_shares
         self._sessions = sessions
         self._runner = runner
         self._lifetime_s = lifetime_s
@@ -92,20 +92,20 @@ class Signing:
         )
         half: bytes | None = None
         with self._context.lock:
-            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
             self._vault.check_authentic(stored, use, body.proof.mac)
             if not set(hashes(body.messages)) <= set(body.first):
                 raise not_authentic(me)
-            self._boot.check_new(body.session_id)
-            share = self._shares.share(stored)
+            self._boot.check_new_session(body.session_id)
+            share = self._shares.decoded(stored)
             if body.vault:
                 mine = body.vault.halves.get(me, b"")
                 whole = bool(body.vault.whole)
-                half = self._vault.rewrapped(stored, mine, body.vault.reply_key, whole=whole)
+                half = self._vault.rewrap(stored, mine, body.vault.reply_key, whole=whole)
             party = self.signer(share, body)
-            purpose = Purpose(grant.user_id, stored.key_id, alone=SIGNING)
+            purpose = Purpose(grant.user_id, stored.key_id, exclusive_work=SIGNING)
             session = self._sessions.begin(party, purpose, self._lifetime_s)
-            self._boot.remember(body.session_id)
+            self._boot.remember_session(body.session_id)
         answer = self._runner.run(session, body.messages)
         secret = share.peers[CLIENT].pair_secret
         answers = answer_tag(secret, me, body.session_id, body.proof.mac)
@@ -161,13 +161,13 @@ class Signing:
             body.key_id, grant.user_id, body.proof.boot, vault.reply_key, encoded
         )
         with context.lock:
-            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
             self._vault.check_authentic(stored, use, body.proof.mac)
-            share = self._shares.share(stored)
+            share = self._shares.decoded(stored)
             _check_child(share, using.path)
-            presignature = self._parts.take(stored.key_id, using.presignature)
+            presignature = self._presignature_shares.take(stored.key_id, using.presignature)
             mine = vault.halves.get(me, b"")
-            half = self._vault.rewrapped(stored, mine, vault.reply_key, whole=False)
+            half = self._vault.rewrap(stored, mine, vault.reply_key, whole=False)
             try:
                 agreed = presigned.setup(
                     share, presignature, CLIENT, message, session_id, path=using.path

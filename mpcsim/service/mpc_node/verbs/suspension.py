@@ -2,7 +2,7 @@
 
 A key is suspended after an abort that demands it, on the notice of whoever has the client's share,
 or because it is suspended at the other MPC node. What cannot be stored is owed, and counts
-(``ShareStore.pay``).
+(``ShareStore.write_pending``).
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ class Suspensions:
         body, context = wire.SuspendKey.from_bytes(data), self._context
         at = body.occasion
         grant.check(Scope("suspend", at.user_id, at.key_id, at.session_id))
-        stored = self._shares.mine(at.user_id, at.key_id.hex())
-        secret = self._shares.share(stored).peers[CLIENT].pair_secret
+        stored = self._shares.active_share(at.user_id, at.key_id.hex())
+        secret = self._shares.decoded(stored).peers[CLIENT].pair_secret
         culprit = notices.opened(secret, at, context.me, body.notice)
         if culprit is not None:
-            self.stop_using(stored, f"the client caught party {culprit} cheating")
+            self.suspend_share(stored, f"the client caught party {culprit} cheating")
         said = Suspended(at.key_id, notices.digest(body.notice), int(culprit is not None))
         return wire.Acknowledged(said.opened, context.identity.sign(said))
 
-    def stop_using(self, stored: StoredShare, why: str) -> None:
+    def suspend_share(self, stored: StoredShare, why: str) -> None:
         """Suspend a share, unless it is, and end what signs with it."""
         store, key_id = self._context.store, stored.key_id
         try:
-            if stored.suspended is None or store.owes(key_id):
+            if stored.suspended is None or store.has_pending_suspension(key_id):
                 store.suspend(key_id, stored.suspended or why)
         finally:
             with self._context.lock:
@@ -81,7 +81,7 @@ class Suspensions:
         stored = context.store.find(key_id)
         if stored is not None and aborted.consequence is Consequence.BAN_AND_DISCARD_OT:
             with suppress(NodeFailed):  # damaged since: nothing is left of it to sign with
-                kept = self._shares.share(stored).after(aborted).to_bytes()
+                kept = self._shares.decoded(stored).after(aborted).to_bytes()
         try:
             context.store.suspend(key_id, why, kept)
         finally:

@@ -9,7 +9,7 @@ from mpcsim.service.errors import BAD_REQUEST, Refused, not_authentic, seal_key_
 from mpcsim.service.mpc_node.agreement.attestations import Attestations
 from mpcsim.service.mpc_node.boot import Boot
 from mpcsim.service.mpc_node.context import NodeContext
-from mpcsim.service.mpc_node.presignatures import Allowances
+from mpcsim.service.mpc_node.presignatures import UsageTokens
 from mpcsim.service.mpc_node.shares import KeyShares
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import wire
@@ -25,13 +25,13 @@ class VaultHalves:
         context: NodeContext,
         boot: Boot,
         shares: KeyShares,
-        allowances: Allowances,
+        usage_tokens: UsageTokens,
         attestations: Attestations,
     ) -> None:
         self._context = context
         self._boot = boot
         self._shares = shares
-        self._allowances = allowances
+        self._usage_tokens = usage_tokens
         self._attestations = attestations
 
     def open(self, grant: Grant, data: bytes) -> wire.Body:
@@ -40,7 +40,7 @@ class VaultHalves:
         grant.check(Scope("open", grant.user_id, body.key_id))
         whole, using = bool(body.whole), body.using
         with self._context.lock:
-            stored = self._shares.usable(grant.user_id, body.key_id.hex())
+            stored = self._shares.usable_share(grant.user_id, body.key_id.hex())
             use = VaultUse.opening(
                 body.key_id,
                 grant.user_id,
@@ -54,16 +54,14 @@ class VaultHalves:
                 raise Refused(BAD_REQUEST, "presignatures are for vaults that both MPC nodes open")
             allowance: bytes | None = None
             if using:  # whatever becomes of it
-                self._allowances.use(stored.key_id, using.allowance, using.index)
-            half = self.rewrapped(stored, body.half, body.reply_key, whole=whole)
+                self._usage_tokens.use(stored.key_id, using.allowance, using.index)
+            half = self.rewrap(stored, body.half, body.reply_key, whole=whole)
             if body.count:
                 count = min(body.count, wire.MAX_BATCH)
-                allowance = self._allowances.made(stored.key_id, count, self._context.rng)
+                allowance = self._usage_tokens.issue(stored.key_id, count, self._context.rng)
         return wire.Half(half, allowance)
 
-    def rewrapped(
-        self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool
-    ) -> bytes:
+    def rewrap(self, stored: StoredShare, half: bytes, reply_key: bytes, *, whole: bool) -> bytes:
         """Return this node's half of a vault, or the whole, encrypted to a reply key.
 
         Raises:
@@ -99,6 +97,6 @@ class VaultHalves:
         Raises:
             Refused: it does not, or is for an earlier boot of this node.
         """
-        self._boot.check_present(use)
-        if not use.authenticated(self._shares.share(stored).auth_key(CLIENT), mac):
+        self._boot.check_boot(use)
+        if not use.authenticated(self._shares.decoded(stored).auth_key(CLIENT), mac):
             raise not_authentic(self._context.me)

@@ -19,12 +19,12 @@ from typing import Final
 
 from mpcsim.testing.machine.api_steps.base import HASH, PASSWORD
 from mpcsim.testing.machine.api_steps.children import BAD_PATHS, ChildSteps
-from mpcsim.testing.machine.api_steps.crowds import CrowdSteps
-from mpcsim.testing.machine.api_steps.intruders import (
+from mpcsim.testing.machine.api_steps.concurrent_steps import ConcurrentSteps
+from mpcsim.testing.machine.api_steps.cross_user_steps import (
     FAULTS,
     OPERATIONS,
     PROTECTED,
-    IntruderSteps,
+    CrossUserSteps,
     Operation,
     TokenFault,
 )
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-class ApiRun(CrowdSteps, ChildSteps, PresigningSteps, ShareSteps, IntruderSteps, OutageSteps):
+class ApiRun(ConcurrentSteps, ChildSteps, PresigningSteps, ShareSteps, CrossUserSteps, OutageSteps):
     """All steps."""
 
 

@@ -10,15 +10,22 @@ from functools import wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
+from mpcsim.testing.api_sequence import (
+    ApiSequence,
+    BrokenInvariant,
+    Call,
+    Failure,
+    Step,
+    is_broken_invariant,
+)
 from mpcsim.testing.backend import service_checks as checks
+from mpcsim.testing.backend.known_deviations import KnownDeviations
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.backend.target import Recipe, ShowsLogs, Target
-from mpcsim.testing.backend.waivers import Waivers
 from mpcsim.testing.invariants import Invariant, own
 from mpcsim.testing.model import IssuedShare, Key, Model, User
-from mpcsim.testing.story import BrokenInvariant, Call, Failure, Step, Story, is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 P = ParamSpec("P")
 W = TypeVar("W", bound="BaseRun")
@@ -56,17 +63,17 @@ def step(
     def noted(self: W, /, *args: P.args, **kwargs: P.kwargs) -> None:
         arguments = dict(signature.bind(self, *args, **kwargs).arguments)
         del arguments["self"]
-        if self.waivers.leave_out(method.__name__):
+        if self.known_deviations.skips(method.__name__):
             return
-        self.story.steps.append(Step(Call(method.__name__, arguments)))
-        with self.waivers.during(method.__name__) as waived:
+        self.sequence.steps.append(Step(Call(method.__name__, arguments)))
+        with self.known_deviations.excuse_during(method.__name__) as waived:
             try:
                 method(self, *args, **kwargs)
                 self._check_logs()
                 for made in self.invariants:
                     made(self)
             except Skipped:
-                self.story.steps.pop()
+                self.sequence.steps.pop()
             except BrokenInvariant as broken:
                 # What is read in a CI's log stays there: no secret of the run goes into it.
                 broken.problem = self._secrets.masked(broken.problem)
@@ -88,23 +95,23 @@ class BaseRun:
         self,
         target: Target,
         invariants: Iterable[Invariant[...]] = (),
-        waivers: Waivers | Mapping[str, str] = NOTHING,
+        known_deviations: KnownDeviations | Mapping[str, str] = NOTHING,
     ) -> None:
         """
         Args:
             invariants: your own, beside the kit's (``invariant`` has an example); each is given the
                 run after every step.
             waivers: what the service does otherwise on purpose, and why
-                (``mpcsim.testing.backend.waivers``).
+                (``mpcsim.testing.backend.known_deviations``).
 
         Raises:
             UsageError: something among them is none.
         """
         self.target = target
         self.invariants = own(invariants)
-        self.waivers = self.waiving(waivers)
+        self.known_deviations = self.to_known_deviations(known_deviations)
         self.model = Model()
-        self.story = Story()
+        self.sequence = ApiSequence()
         self.exchanged: list[tuple[Request, Answer]] = []
         """Every request so far with its answer, the oldest first."""
         self.races = 0
@@ -124,13 +131,15 @@ class BaseRun:
         return tuple(name for name in dir(cls) if hasattr(getattr(cls, name), "__wrapped__"))
 
     @classmethod
-    def waiving(cls, waivers: Waivers | Mapping[str, str]) -> Waivers:
-        """Waivers of these steps.
+    def to_known_deviations(cls, reasons: KnownDeviations | Mapping[str, str]) -> KnownDeviations:
+        """Return the known deviations that these reasons give, checked against the steps there are.
 
         Raises:
             UsageError: one names nothing, or has no reason.
         """
-        return waivers if isinstance(waivers, Waivers) else Waivers(waivers, cls.steps())
+        if isinstance(reasons, KnownDeviations):
+            return reasons
+        return KnownDeviations(reasons, cls.steps())
 
     def play(self, calls: Sequence[Call]) -> None:
         """Take the steps of a drawn sequence, one after another.
@@ -160,19 +169,21 @@ class BaseRun:
         recipe = self.target.recipe if isinstance(self.target, Recipe) else ""
         names = ", ".join(made.name for made in self.invariants)
         given = ["target"] + [f"[{names}]"] * bool(names)
-        given += [f"waivers={self.waivers.reasons}"] * bool(self.waivers.reasons)
+        given += [f"known_deviations={self.known_deviations.reasons}"] * bool(
+            self.known_deviations.reasons
+        )
         code = [
             "from mpcsim.testing import ApiRun",
             *(made.recipe for made in self.invariants),
             recipe or "target = ...  # as in your test",
             "",
             f"api = ApiRun({', '.join(given)})",
-            *self.story.code(type(self)),
+            *self.sequence.code(type(self)),
         ]
-        steps = self.story.steps
+        steps = self.sequence.steps
         return Failure(
             broken,
-            self.story.sentences(),
+            self.sequence.sentences(),
             "\n".join(code),
             [step.call for step in steps],
             parts=[tuple(step.parts) for step in steps],
@@ -247,17 +258,17 @@ class BaseRun:
             self._secrets.add(secret, what)
 
     def _tell(self, sentence: str) -> None:
-        self.story.steps[-1].sentence = sentence
+        self.sequence.steps[-1].sentence = sentence
 
     def _made_of(self, *parts: Call) -> None:
         """Simpler steps that do the same one after another; whoever shrinks the run tries them."""
-        self.story.steps[-1].parts = list(parts)
+        self.sequence.steps[-1].parts = list(parts)
 
     def _is_about(self, user: str, curve: str) -> bool:
         """Whether the step before was about the same key."""
-        if len(self.story.steps) < 2:
+        if len(self.sequence.steps) < 2:
             return False
-        before = self.story.steps[-2].call.arguments
+        before = self.sequence.steps[-2].call.arguments
         return (before.get("user"), before.get("curve")) == (user, curve)
 
 

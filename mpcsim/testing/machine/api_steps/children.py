@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final
 
 from mpcsim.crypto.bip32 import parse_path
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.machine.api_steps.base import HASH, share_name, step
 from mpcsim.testing.machine.api_steps.signing import SigningSteps
 from mpcsim.testing.model import IssuedShare, Key, User
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 BAD_PATHS: Final = ("m/0h", "m/2147483648", "m/0/x", "m//1", "", "m" + 11 * "/1")
 """What leads to no key without the private key, or nowhere."""

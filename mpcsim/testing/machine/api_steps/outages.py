@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.target import LosesMessages, Outages, Part, Restarts
 from mpcsim.testing.machine.api_steps.base import Skipped, step
 from mpcsim.testing.machine.api_steps.keys import KeySteps
 from mpcsim.testing.machine.api_steps.registered import RegisteredSteps
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
 class OutageSteps(KeySteps, RegisteredSteps):

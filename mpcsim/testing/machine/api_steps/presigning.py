@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.machine.api_steps.base import HASH, share_name, step
 from mpcsim.testing.machine.api_steps.signing import SigningSteps
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
 class PresigningSteps(SigningSteps):

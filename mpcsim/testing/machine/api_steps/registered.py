@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.machine.api_steps.base import BaseRun, Skipped, share_name, step
 from mpcsim.testing.model import User
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
 class RegisteredSteps(BaseRun):

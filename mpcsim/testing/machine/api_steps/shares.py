@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer
 from mpcsim.testing.machine.api_steps.base import BaseRun, share_name, step
 from mpcsim.testing.machine.api_steps.signing import Damage, damaged
 from mpcsim.testing.model import IssuedShare, User
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
 class ShareSteps(BaseRun):

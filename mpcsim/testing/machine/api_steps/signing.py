@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, get_args
 
+from mpcsim.testing.api_sequence import is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer
 from mpcsim.testing.machine.api_steps.base import HASH, BaseRun, Skipped, share_name, step
 from mpcsim.testing.model import IssuedShare, Key, User
-from mpcsim.testing.story import is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 Damage = Literal["middle", "start", "end"]
 PLACES: Final[tuple[Damage, ...]] = get_args(Damage)

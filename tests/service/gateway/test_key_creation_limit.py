@@ -23,7 +23,7 @@ TOO_MANY = (429, str(too_many_makings(1)))
 
 def waiting(gateway):
     """How many are in the line."""
-    return len(gateway.gateway.sessions._makings._lines.get(None, ()))
+    return len(gateway.gateway.sessions._key_creation_slots._waiters.get(None, ()))
 
 
 async def served(taking):
@@ -35,7 +35,7 @@ async def served(taking):
 
 
 def under_way(gateway):
-    return sum(session.making for session in gateway.gateway.sessions._sessions.values())
+    return sum(session.makes_key for session in gateway.gateway.sessions._sessions.values())
 
 
 # ---------------------------------------------------------------------- the line itself
@@ -60,7 +60,7 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
         for number, action in enumerate(actions):
             if action == "take":
                 gone = hung_up[number] = asyncio.Event()
-                taking = asyncio.create_task(queue.take("key", gone.wait))
+                taking = asyncio.create_task(queue.acquire("key", gone.wait))
                 taking.set_name(str(number))
                 await asyncio.sleep(0)
                 if len(holding) < places:
@@ -95,14 +95,14 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
                     with pytest.raises(asyncio.CancelledError):
                         await taking
             assert all(not taking.done() for taking in line)
-            assert queue.taken("key") == bool(holding)
+            assert queue.is_taken("key") == bool(holding)
             assert (queue.held, queue.waiting) == (len(holding), len(line))
         for taking in line:
             taking.cancel()
         await asyncio.gather(*line, return_exceptions=True)
         for leave in holding:
             leave()
-        assert not queue._lines
+        assert not queue._waiters
         assert not queue._held
 
     asyncio.run(work())
@@ -111,13 +111,13 @@ def test_a_line_holds_so_many_in_order_whatever_happens(places, capacity, action
 def test_a_place_that_comes_as_patience_ends_is_passed_on():
     async def work():
         queue = KeyQueue(2, 0.01)
-        leave = await queue.take("key")
-        late = asyncio.create_task(queue.take("key"))
+        leave = await queue.acquire("key")
+        late = asyncio.create_task(queue.acquire("key"))
         await asyncio.sleep(0)
         asyncio.get_running_loop().call_later(0.01, leave)
         with suppress(TimeoutError):
             (await late)()
-        assert not queue.taken("key")
+        assert not queue.is_taken("key")
 
     asyncio.run(work())
 
@@ -128,7 +128,7 @@ def test_a_place_that_comes_as_patience_ends_is_passed_on():
 @pytest.mark.parametrize("making_limit", [1, 2])
 async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, making_limit, gateway):
     asked, begun, most = [], [], 0
-    original, join = Link.call, Sessions._take_part
+    original, join = Link.call, Sessions._wait_for_slot
 
     async def joining(sessions, asking, leave):
         asked.append(asking.claims.user_id)
@@ -143,7 +143,7 @@ async def test_no_more_keys_are_made_at_a_time_and_all_in_order(monkeypatch, mak
 
     users = [Client.of(gateway, f"user-{n}") for n in range(5)]
     monkeypatch.setattr(Link, "call", call)
-    monkeypatch.setattr(Sessions, "_take_part", joining)
+    monkeypatch.setattr(Sessions, "_wait_for_slot", joining)
     for makings in ("generate", "recover"):
         asked.clear()
         begun.clear()

@@ -19,10 +19,10 @@ from nacl.bindings import crypto_box_seal_open
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
+from mpcsim.attacks.harness import interpolate_key
 from mpcsim.attacks.service.builds import PRODUCT, Build
-from mpcsim.attacks.service.findings import Finding, Refusal, proven
-from mpcsim.attacks.service.hostile import HostileDoor, HostileNode
-from mpcsim.attacks.stage import combined
+from mpcsim.attacks.service.findings import Finding, Refusal, succeed_if
+from mpcsim.attacks.service.hostile import HostileNode, InterceptingProxy
 from mpcsim.crypto.groups.curves import curve as group_of
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.errors import MpcError
@@ -85,7 +85,7 @@ Strings = dict[str, str]
 """What the caller's backend keeps of a key: the answer of ``generate`` and ``recover``."""
 
 
-class Stage:
+class AttackEnvironment:
     """The whole service in virtual time, before an attack. A context manager."""
 
     service: LocalService
@@ -112,16 +112,16 @@ class Stage:
         self.pinned = pinned
         self.settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="mpcsim-attack-")) if on_disk else None
-        self.open()
+        self.start()
 
-    def open(self) -> None:
+    def start(self) -> None:
         """Start the service."""
         self.service = LocalService(cost=CHEAP, folder=self.folder, settings=self.settings)
         if self.pinned:
-            self.pin()
+            self.pin_identities()
         self.build.weaken(self.service)
 
-    def pin(self) -> None:
+    def pin_identities(self) -> None:
         """Tell the REST node who the MPC nodes are, as its settings would: nobody can know before
         the service's first start."""
         known = {party: self.node(party).hello().identity for party in MPC_NODES}
@@ -137,17 +137,17 @@ class Stage:
     def restart_gateway(self) -> None:
         """Start the gateway anew, as far as the MPC nodes hear of that."""
         gateway = self.service.gateway.gateway
-        gateway.meeting = type(gateway.meeting)(
-            gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
+        gateway.introduction = type(gateway.introduction)(
+            gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
         )
-        self.run(gateway.meeting.hold())
+        self.run(gateway.introduction.introduce())
 
     def restart(self) -> None:
         """Stop it, and start it again on the same files."""
         self.service.close()
         Guard._known.clear()  # this is not the same process any more
         Guard._kept.clear()
-        self.open()
+        self.start()
 
     def close(self) -> None:
         self.service.wait(SETTLING_MS)
@@ -187,7 +187,7 @@ class Stage:
         """Seconds since 1970, by the service's clock."""
         return VIRTUAL_START + self.service.now_ms / 1000
 
-    def pretend(self, token: str) -> User:
+    def impersonate(self, token: str) -> User:
         """Whoever calls the node with somebody's token; with none if it is empty."""
         return User(self, "thief", token)
 
@@ -217,19 +217,19 @@ class Stage:
         """Every file of every store, as they lie there now."""
         return sorted(path for path in self.root.rglob("*") if path.is_file())
 
-    def copy_store(self, name: str) -> bytes:
+    def back_up_store(self, name: str) -> bytes:
         """A backup of one store, taken while the service is stopped."""
         path = self._file(name)
         self.service.close()
         data = path.read_bytes()
-        self.open()
+        self.start()
         return data
 
-    def put_back(self, name: str, data: bytes) -> None:
+    def restore_store(self, name: str, data: bytes) -> None:
         """Roll one store back to a backup."""
         self.service.close()
         self._file(name).write_bytes(data)
-        self.open()
+        self.start()
 
     def _file(self, name: str) -> Path:
         (found,) = self.root.rglob(f"{name}.sqlite")
@@ -244,19 +244,19 @@ class Stage:
         link.port = InProcess(hostile)
         return hostile
 
-    def corrupt_door(self) -> HostileDoor:
+    def intercept_gateway(self) -> InterceptingProxy:
         """Corrupt the gateway's door, from now on: whoever reads and changes what passes there."""
         app = self.service.gateway.app
-        door = HostileDoor(app.middleware_stack or app.build_middleware_stack())
-        app.middleware_stack = door
-        return door
+        proxy = InterceptingProxy(app.middleware_stack or app.build_middleware_stack())
+        app.middleware_stack = proxy
+        return proxy
 
-    def vouch_for(self, share: KeyShare) -> None:
+    def make_gateway_accept(self, share: KeyShare) -> None:
         """Have the gateway take a share for one of the user's present key."""
         curve = share.record.curve_name
-        self.service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+        self.service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
-    def granted(self, party: PartyId, user_id: str) -> Ask:
+    def gateway_access(self, party: PartyId, user_id: str) -> Ask:
         """Asks an MPC node as the gateway can: with genuine grants for whatever it likes."""
         link = self.service.gateway.links[party]
 
@@ -264,7 +264,7 @@ class Stage:
             refused = ""
             for scope in self._scopes(verb, user_id, body):
                 try:
-                    return self.handled(party, verb, link.grant(scope), body)
+                    return self.send_to_node(party, verb, link.grant(scope), body)
                 except Refusal as refusal:
                     refused = str(refusal)
                     if "the grant is" not in refused:
@@ -273,7 +273,7 @@ class Stage:
 
         return ask
 
-    def handled(self, party: PartyId, verb: str, credential: Any, body: wire.Body) -> bytes:
+    def send_to_node(self, party: PartyId, verb: str, credential: Any, body: wire.Body) -> bytes:
         """What an MPC node answers to whoever reaches it.
 
         Raises:
@@ -304,7 +304,7 @@ class Stage:
 
     # ------------------------------------------------------------------ what anybody can do
 
-    def gateway(
+    def ask_gateway(
         self,
         verb: str,
         body: wire.Body | bytes,
@@ -334,30 +334,30 @@ class Stage:
     def own_half(self, store: SecretStore, party: PartyId | None = None) -> bytes:
         """A corrupt MPC node's half of a secret store; ``me`` unless said otherwise."""
         party = party or self.me
-        return self.opened_half(store, party, self.node(party)._boot.seal_key)
+        return self.open_half(store, party, self.node(party)._boot.seal_key)
 
     def seal_keys(self) -> dict[PartyId, bytes]:
         """The MPC nodes' own: public."""
         return {party: self.node(party).hello().seal_key for party in MPC_NODES}
 
-    def opened_half(self, store: SecretStore, party: PartyId, key: SealKey) -> bytes:
+    def open_half(self, store: SecretStore, party: PartyId, key: SealKey) -> bytes:
         """A half of a secret store, for whoever has the key it is sealed to."""
         return crypto_box_seal_open(store.halves[party], key.public, key.secret)[-HALF_BYTES:]
 
-    def half_of(self, party: PartyId, store: SecretStore, ask: Ask) -> bytes:
+    def request_half(self, party: PartyId, store: SecretStore, ask: Ask) -> bytes:
         """An MPC node's half, with a reply key of the attacker's own.
 
         Raises:
             Refusal: it is refused.
         """
         reply_key, user_id = ReplyKey(SystemRng()), self.user().user_id
-        proof = self.proof(store, party, user_id, reply_key.public)
+        proof = self.use_proof(store, party, user_id, reply_key.public)
         key_id, half = bytes.fromhex(store.key_id), store.halves[party]
         body = wire.OpenHalf(key_id, reply_key.public, half, proof)
         half = wire.Half.from_bytes(ask("open", body)).half
         return reply_key._unwrap(half, self.node(party).hello().seal_key, party)
 
-    def proof(
+    def use_proof(
         self, store: SecretStore, party: PartyId, user_id: str, reply_key: bytes
     ) -> wire.UseProof:
         """What shows an MPC node that the secret store is behind a request to open it: whoever has
@@ -366,7 +366,7 @@ class Stage:
         use = VaultUse.opening(bytes.fromhex(store.key_id), user_id, boot, reply_key)
         return wire.UseProof(boot, use.mac(store.auth_keys[party]))
 
-    def look_up(self, path: str, token: str | bytes | None) -> Any:
+    def get_registered(self, path: str, token: str | bytes | None) -> Any:
         """Ask the gateway for what is registered; JSON.
 
         Raises:
@@ -396,17 +396,17 @@ class Stage:
 
         return _content("the gateway", self.service.run(ask()))
 
-    def thief(self, token: str) -> Thief:
+    def stolen_credentials(self, token: str) -> StolenCredentials:
         """A node of an attacker's own, with somebody's token."""
         app = self.service.gateway.app
-        return Thief(self, token, GatewayClient(AsgiTransport(app, Limits())))
+        return StolenCredentials(self, token, GatewayClient(AsgiTransport(app, Limits())))
 
 
 @dataclass
 class User:
     """A user, as the caller's backend acts for one: what it gets it keeps."""
 
-    stage: Stage = field(repr=False)
+    env: AttackEnvironment = field(repr=False)
     name: str
     token: str = field(repr=False)
     """Empty: it shows none."""
@@ -424,7 +424,7 @@ class User:
         Raises:
             Refusal: with the node's words.
         """
-        client = self.stage.service.http
+        client = self.env.service.http
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         method = "GET" if body is None else "POST"
         found = client.request(
@@ -450,7 +450,7 @@ class User:
         body = {**strings, "message": message, "signer": ROLES[signer], "path": path}
         return bytes.fromhex(self.ask("sign", body)["signature"])
 
-    def adopted(self) -> str:
+    def shown_public_key(self) -> str:
         """The public key of the user's only key, as the user sees it."""
         (wallet,) = self.ask("")["wallets"]
         found: str = wallet["key"]["public_key"]
@@ -467,25 +467,25 @@ class User:
         return found
 
 
-class Thief(Wallet):
+class StolenCredentials(Wallet):
     """The client's side of every exchange, by whoever has a token; it keeps what it makes."""
 
-    def __init__(self, stage: Stage, token: str, gateway: GatewayClient) -> None:
-        super().__init__(gateway, cost=CHEAP, now=stage.now)
-        self.stage = stage
+    def __init__(self, env: AttackEnvironment, token: str, gateway: GatewayClient) -> None:
+        super().__init__(gateway, cost=CHEAP, now=env.now)
+        self.env = env
         self.caller = Caller(token, claims_of(token))
         self.kept: list[KeyShare] | None = None
         """Shares that are kept; None: what is made is activated, too."""
         self.sessions: list[SessionKey] = []
         self.tags: dict[wire.Occasion, bytes] = {}
         """Of every signing session."""
-        gateway.sign = self._keeping_tags(gateway.sign)  # type: ignore[method-assign, assignment]
+        gateway.sign = self._record_tags(gateway.sign)  # type: ignore[method-assign, assignment]
         sessions, vaults = self._sessions, self._vaults
-        sessions.fresh_key = self._keeping_ids(sessions.fresh_key)  # type: ignore[method-assign]
-        vaults.share = self._guarding(vaults.share)  # type: ignore[method-assign]
+        sessions.fresh_key = self._record_session_keys(sessions.fresh_key)  # type: ignore[method-assign]
+        vaults.share = self._with_own_guards(vaults.share)  # type: ignore[method-assign]
         self._guards: dict[bytes, Guard] = {}
 
-    def take_share(self, curve: Curve = CURVE) -> KeyShare:
+    def recover_unactivated(self, curve: Curve = CURVE) -> KeyShare:
         """The client's share of a recovery that is never activated.
 
         Raises:
@@ -493,7 +493,7 @@ class Thief(Wallet):
         """
         return self._without_activation(self.recover(self.caller, curve, PASSWORD, Timing()))
 
-    def take_new(self, curve: Curve = CURVE) -> KeyShare:
+    def generate_unactivated(self, curve: Curve = CURVE) -> KeyShare:
         """The same of a key generation."""
         return self._without_activation(self.generate(self.caller, curve, PASSWORD, Timing()))
 
@@ -504,17 +504,17 @@ class Thief(Wallet):
             Refusal: it is refused.
         """
         key = self.sessions[-1]
-        self.stage.gateway("activate", wire.Activate(key.session_id, epoch), token, key)
+        self.env.ask_gateway("activate", wire.Activate(key.session_id, epoch), token, key)
 
     def _without_activation(self, making: Coroutine[Any, Any, Any]) -> KeyShare:
         kept = self.kept = []
-        self.stage.run(making)
+        self.env.run(making)
         self.kept = None
         return kept[-1]
 
     def make(self, curve: Curve = CURVE) -> Strings:
         """A whole key."""
-        made = self.stage.run(super().generate(self.caller, curve, PASSWORD, Timing()))
+        made = self.env.run(super().generate(self.caller, curve, PASSWORD, Timing()))
         return dict(made.model_dump())
 
     def open_vault(self, strings: Strings) -> bytes:
@@ -524,14 +524,16 @@ class Thief(Wallet):
             Refusal: it is refused.
         """
         store = SecretStore.from_text(strings["secret_store"])
-        reply_key, stage, user_id = ReplyKey(SystemRng()), self.stage, self.caller.claims.user_id
-        proofs = {j: stage.proof(store, j, user_id, reply_key.public) for j in MPC_NODES}
+        reply_key, env, user_id = ReplyKey(SystemRng()), self.env, self.caller.claims.user_id
+        proofs = {j: env.use_proof(store, j, user_id, reply_key.public) for j in MPC_NODES}
         key_id = bytes.fromhex(store.key_id)
         body = wire.OpenVault(key_id, reply_key.public, store.halves, proofs)
-        halves = wire.VaultOpened.from_bytes(stage.gateway("open", body, self.caller.token)).halves
-        return bytes(reply_key.combine(halves, stage.seal_keys()).secret)
+        halves = wire.VaultOpened.from_bytes(
+            env.ask_gateway("open", body, self.caller.token)
+        ).halves
+        return bytes(reply_key.combine(halves, env.seal_keys()).secret)
 
-    def begin_signing(self, strings: Strings, message: bytes) -> wire.Signing:
+    def start_signing(self, strings: Strings, message: bytes) -> wire.Signing:
         """What the operator answers to a first request, whether or not the share opens.
 
         Raises:
@@ -541,19 +543,19 @@ class Thief(Wallet):
         beginning = Beginning(
             Asked(sealed, OPERATOR, message),
             user_id=self.caller.claims.user_id,
-            boots={party: self.stage.node(party).hello().boot for party in MPC_NODES},
+            boots={party: self.env.node(party).hello().boot for party in MPC_NODES},
             key=SessionKey(),
             rng=SystemRng(),
         )
-        return self.stage.run(self._gateway.sign(self.caller.token, beginning.request))
+        return self.env.run(self._gateway.sign(self.caller.token, beginning.request))
 
-    def sign_strings(self, strings: Strings) -> bytes:
+    def sign_stored(self, strings: Strings) -> bytes:
         """What ``User.sign`` does, at this node.
 
         Raises:
             Refusal: it is refused.
         """
-        return bytes.fromhex(self.stage.run(self.signing(strings)))
+        return bytes.fromhex(self.env.run(self.signing(strings)))
 
     async def signing(self, strings: Strings) -> str:
         """The same, while other things go on."""
@@ -575,9 +577,9 @@ class Thief(Wallet):
         signing = self._signer.with_share(
             self.caller, signer, OpenedShare(share, 0), message, Timing()
         )
-        return bytes.fromhex(self.stage.run(signing))
+        return bytes.fromhex(self.env.run(signing))
 
-    def _keeping_tags(self, sign: Signs) -> Signs:
+    def _record_tags(self, sign: Signs) -> Signs:
         async def keep(token: str, body: wire.Sign) -> wire.Signing:
             reply = await sign(token, body)
             user_id = self.caller.claims.user_id
@@ -586,7 +588,7 @@ class Thief(Wallet):
 
         return keep
 
-    def _guarding(self, share: Callable[..., KeyShare]) -> Callable[..., KeyShare]:
+    def _with_own_guards(self, share: Callable[..., KeyShare]) -> Callable[..., KeyShare]:
         """With guards of its own: this node is a process of its own."""
 
         def guarded(*arguments: Any) -> KeyShare:
@@ -596,7 +598,7 @@ class Thief(Wallet):
 
         return guarded
 
-    def _keeping_ids(self, fresh_key: Callable[[], SessionKey]) -> Callable[[], SessionKey]:
+    def _record_session_keys(self, fresh_key: Callable[[], SessionKey]) -> Callable[[], SessionKey]:
         def keep() -> SessionKey:
             self.sessions.append(fresh_key())
             return self.sessions[-1]
@@ -614,21 +616,21 @@ class Thief(Wallet):
 # ---------------------------------------------------------------------- proofs
 
 
-def key_taken(shares: Iterable[KeyShare], public_key: str, how: str) -> Finding:
+def check_key_recovery(shares: Iterable[KeyShare], public_key: str, how: str) -> Finding:
     """Proven if the shares interpolate to the private key of a public one (in hex, with 0x)."""
     shares = list(shares)
-    point = shares[0].group.base(combined(shares)).encode().hex()
-    return proven(
+    point = shares[0].group.base(interpolate_key(shares)).encode().hex()
+    return succeed_if(
         f"0x{point}" == public_key,
         f"{how}: x*G is the user's public key",
         "the shares do not combine to the key",
     )
 
 
-def forged(curve: str, public_key: str, signature: bytes, how: str) -> Finding:
+def check_forgery(curve: str, public_key: str, signature: bytes, how: str) -> Finding:
     """Proven if a signature of ``WANTED`` verifies, by libsecp256k1 or libsodium."""
     library = "libsecp256k1" if curve == "secp256k1" else "libsodium"
-    return proven(
+    return succeed_if(
         verifies(curve, public_key, WANTED, signature),
         f"{how}: {library} verifies a signature of the attacker's own message",
         "the signature does not verify",
@@ -649,7 +651,7 @@ def verifies(curve: str, public_key: str, message: bytes, signature: bytes) -> b
     return True
 
 
-def guessed(pw_key: bytes, secret_store: str) -> str | None:
+def matching_guess(pw_key: bytes, secret_store: str) -> str | None:
     """The guess whose stretched form is ``pw_key``, if one is: no service is asked."""
     store = SecretStore.from_text(secret_store)
     tries = (g for g in GUESSES if bytes(password_key(g, store.salt, store.cost)) == pw_key)

@@ -9,9 +9,9 @@ import pytest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import BOOT_BYTES, INSTITUTION, MPC_NODES, OPERATOR, ROLES
 from mpcsim.service.errors import LinkFailed, Refused
-from mpcsim.service.gateway import meeting as meetings
+from mpcsim.service.gateway import introduction as introduction_module
+from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links import links
-from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.rpc import wire
 from mpcsim.service.rpc.statements import SealKeyStatement
@@ -31,10 +31,10 @@ from tests.helpers.processes import PATIENCE_S
 
 def anew(gateway, clock):
     """The meeting of a gateway that has been started anew, while its MPC nodes have not."""
-    gateway.gateway.meeting = Meeting(
+    gateway.gateway.introduction = NodeIntroduction(
         gateway.links, gateway.gateway.activation, gateway.gateway.attestations, clock
     )
-    return gateway.gateway.meeting
+    return gateway.gateway.introduction
 
 
 def strange(node):
@@ -74,7 +74,7 @@ async def test_a_stranger_at_the_start_is_refused_and_forgotten(
     share, node = await give_key(gateway, client, "ed25519"), gateway.links[party].node
     true, (false, text) = node.hello(), strange(node)[kind]
     node._boot._hello = false
-    await anew(gateway, clock).hold()
+    await anew(gateway, clock).introduce()
     assert caplog.messages == [text]
     for _ in range(2):  # it is asked again, and said once
         clock.now += 1
@@ -116,7 +116,7 @@ async def test_a_stranger_while_sessions_are_under_way_ends_none_of_them(party, 
 async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
     verb, monkeypatch, gateway, client
 ):
-    monkeypatch.setattr(meetings, "PATIENCE_S", -1.0)
+    monkeypatch.setattr(introduction_module, "START_WAIT_S", -1.0)
     clock = Clock()
 
     share, node = await give_key(gateway, client, "ed25519"), gateway.links[OPERATOR].node
@@ -129,14 +129,14 @@ async def test_an_mpc_node_that_does_not_do_its_part_at_the_start_stops_nobody(
         return honest(asked, *rest)
 
     node.handle = handle
-    meeting = anew(gateway, clock)
-    await meeting.begin()
+    introduction = anew(gateway, clock)
+    await introduction.introduce_at_start()
     node.handle = honest
     node.store._database._writer.execute("UPDATE shares SET state = 'active'")
     clock.now += 1
     await client.check_works(share)
-    assert meeting.over
-    await meeting.stop()
+    assert introduction.start_is_over
+    await introduction.stop()
 
 
 async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client):
@@ -147,22 +147,22 @@ async def test_sessions_of_an_earlier_run_keep_nobody_from_a_key(gateway, client
     nodes = [gateway.links[party].node for party in MPC_NODES]
     assert all(node.sessions for node in nodes)
     assert shares_of(gateway) != before
-    await anew(gateway, Clock()).hold()
-    assert not any(node.sessions or node._sessions._busy for node in nodes)
+    await anew(gateway, Clock()).introduce()
+    assert not any(node.sessions or node._sessions._exclusive for node in nodes)
     assert shares_of(gateway) == before
 
 
 async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, gateway, client):
-    caplog.set_level(logging.INFO, "mpcsim.service.gateway.meeting")
+    caplog.set_level(logging.INFO, "mpcsim.service.gateway.introduction")
     clock = Clock()
 
     share = await give_key(gateway, client, "secp256k1")
-    meeting = anew(gateway, clock)
+    introduction = anew(gateway, clock)
     for link in gateway.links.values():
         link._hello = None
     gateway.links[INSTITUTION].down = True
     with pytest.raises(LinkFailed):
-        await meeting.hold()
+        await introduction.introduce()
     tried = []
     hello = gateway.links[OPERATOR].port.hello
 
@@ -173,16 +173,16 @@ async def test_it_waits_until_both_can_be_reached_and_takes_place_once(caplog, g
     gateway.links[OPERATOR].port.hello = asked
     for _ in range(3):  # nothing is asked more than once a second
         gateway.links[OPERATOR]._hello = None
-        await meeting.attend()
+        await introduction.ensure_introduced()
     assert len(tried) == 1
     gateway.links[INSTITUTION].down = False
     clock.now += 1
     await client.check_works(share)  # which attends to it
-    assert caplog.messages.count("both MPC nodes have been reached") == 1
+    assert caplog.messages.count("connected to operator and institution") == 1
     _, request = client.begin_sign(share)
     clock.now += 10
     assert (await client.post("sign", request)).is_success
-    await meeting.attend()
+    await introduction.ensure_introduced()
     assert gateway.links[OPERATOR].node.sessions
 
 
@@ -200,8 +200,8 @@ async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
         return replace(await hello(), boot=bytes(BOOT_BYTES))
 
     monkeypatch.setattr(link.port, "hello", hanging)
-    monkeypatch.setattr(links, "LATEST_S", 0.0)
-    monkeypatch.setattr(links, "SILENT_S", 0.0)
+    monkeypatch.setattr(links, "HELLO_WAIT_S", 0.0)
+    monkeypatch.setattr(links, "SILENCE_S", 0.0)
     known["operator"]["answers"] = False
     for _ in range(3):
         assert (await client.request("GET", "/mpc/v1/nodes")).json() == known
@@ -209,7 +209,7 @@ async def test_an_mpc_node_that_hangs_is_asked_once_by_all_who_ask_who_it_is(
     assert (await client.request("GET", "/mpc/v1/nodes")).status_code == 504
     assert len(asked) == 1
     answer.set()
-    await until(lambda: link.known)
-    monkeypatch.setattr(links, "LATEST_S", PATIENCE_S)
+    await until(lambda: link.last_hello)
+    monkeypatch.setattr(links, "HELLO_WAIT_S", PATIENCE_S)
     found = (await client.request("GET", "/mpc/v1/nodes")).json()
     assert (found["operator"]["boot"], len(asked)) == (bytes(BOOT_BYTES).hex(), 2)

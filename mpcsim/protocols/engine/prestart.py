@@ -1,12 +1,13 @@
-"""A first message that is sent before its sender has its key share.
+"""First message of a signer that does not have its key share yet.
 
 What a signer says first (nonce commitments, its part in making the session fresh) needs no share.
-So whoever has to fetch its share from a vault can say it in the very request that opens the vault,
-and saves a round trip. Such a message is sealed like every other, with a secret that does not come
-from the share: an authentication key, which is kept beside it.
+So a client that has to fetch its share from a vault can say it in the very request that opens the
+vault, and saves a round trip. Such a message is sealed like every other, with a secret that does
+not come from the share: an authentication key, which is kept beside it.
 
 A party is a deterministic function of its set-up, its seed and what it received. So nothing is
-carried over but the seed: once the share is there, ``Early.party`` runs the first round again.
+carried over but the seed: once the share is there, ``PrestartedParty.party`` runs the first round
+again.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ FIRST_KIND = 1
 """On the wire: the first kind of the first round."""
 
 
-def early_hedge(auth_keys: Mapping[PartyId, bytes]) -> tuple[bytes, ...]:
+def prestart_hedge(auth_keys: Mapping[PartyId, bytes]) -> tuple[bytes, ...]:
     """Return the secrets that a signer has without its share: its authentication keys with all
     other holders, of which each of these knows one."""
     return tuple(part for j in sorted(auth_keys) for part in (u32(j), auth_keys[j]))
 
 
-class Early(Generic[S, R]):
+class PrestartedParty(Generic[S, R]):
     """One party's first message, and what it takes to go on from there."""
 
     def __init__(
@@ -118,4 +119,4 @@ class Early(Generic[S, R]):
         return party
 
     def __repr__(self) -> str:
-        return f"Early<{self.definition.name}, {self._me}>"
+        return f"PrestartedParty<{self.definition.name}, {self._me}>"

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpcsim.attacks.service.hostile import Call, HostileDoor
-from mpcsim.attacks.service.stage import Stage, Strings, Thief, User
+from mpcsim.attacks.service.attack_environment import (
+    AttackEnvironment,
+    StolenCredentials,
+    Strings,
+    User,
+)
+from mpcsim.attacks.service.hostile import Call, InterceptingProxy
 from mpcsim.ids import MPC_NODES
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.service.operations import GatewayOptions, open_gateway
@@ -16,33 +21,38 @@ DIVERTED = ("/mpc/v1/", "/wallet/v1/")
 """Paths that a gateway has answered by MPC nodes of its own."""
 
 
-class Shadow:
+class RogueService:
     """A gateway with both MPC nodes, to which a corrupt gateway sends a victim's requests."""
 
     def __init__(
-        self, stage: Stage, door: HostileDoor, victim: User, *, introduced: bool = True
+        self,
+        env: AttackEnvironment,
+        proxy: InterceptingProxy,
+        victim: User,
+        *,
+        introduced: bool = True,
     ) -> None:
         """
         Args:
             introduced: whether these MPC nodes are shown as who they are; otherwise the real ones
                 are.
         """
-        self._stage = stage
+        self._env = env
         self._introduced = introduced
 
         self.gateway = open_gateway(
-            options=GatewayOptions(clock=stage.now, timer=stage.now, now=stage.now)
+            options=GatewayOptions(clock=env.now, timer=env.now, now=env.now)
         )
-        self._adopt(victim)
+        self._register_victim(victim)
         self._token = self.gateway.token(victim.name)
-        door.before = self.divert
+        proxy.before = self.divert_request
 
-    def _adopt(self, victim: User) -> None:
+    def _register_victim(self, victim: User) -> None:
         """The victim is known here under the same identifier."""
         with self.gateway.gateway.registry._database.transaction() as cursor:
             cursor.execute("INSERT INTO users VALUES (?, ?, '')", (victim.user_id, victim.name))
 
-    def divert(self, call: Call) -> None:
+    def divert_request(self, call: Call) -> None:
         """The door's: requests about keys come here."""
         if call.path == "/mpc/v1/nodes" and not self._introduced:
             return
@@ -50,10 +60,10 @@ class Shadow:
             call.headers = {**call.headers, "authorization": f"Bearer {self._token}"}
             call.app = self.gateway.app
 
-    def plant(self) -> Strings:
+    def plant_key(self) -> Strings:
         """A key of the attacker's own, under the victim's name."""
         client = GatewayClient(AsgiTransport(self.gateway.app, Limits()))
-        planting = Thief(self._stage, self._token, client)
+        planting = StolenCredentials(self._env, self._token, client)
         return planting.make()
 
     def shares(self) -> list[KeyShare]:

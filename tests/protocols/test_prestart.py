@@ -16,8 +16,8 @@ from mpcsim.ids import CLIENT, OPERATOR
 from mpcsim.protocols import ecdsa, frost, presign, signing
 from mpcsim.protocols.engine import Party, Send
 from mpcsim.protocols.engine.channel import seal
-from mpcsim.protocols.engine.early import FIRST_KIND
 from mpcsim.protocols.engine.envelope import Envelope
+from mpcsim.protocols.engine.prestart import FIRST_KIND
 from mpcsim.protocols.sample_keys import keys
 from mpcsim.testing.runs.fields import alterations, malformations
 from tests.helpers.adversary import Adversary, on
@@ -28,7 +28,7 @@ CURVES = ("secp256k1", "ed25519")
 
 def early(curve, message=bytes(32), epoch=None):
     share = keys(curve)[CLIENT]
-    return signing.early(
+    return signing.prestart(
         curve,
         share.record.epoch if epoch is None else epoch,
         PAIR,
@@ -85,7 +85,7 @@ def test_what_cannot_be_signed_is_seen_at_once(curve, message, why):
 def test_how_many_presignatures_there_can_be_is_seen_at_once(count):
     share = keys("secp256k1")[CLIENT]
     with pytest.raises(UsageError, match=f"{count} presignatures; a session makes 1 to 64"):
-        presign.early(
+        presign.prestart(
             share.record.epoch,
             PAIR,
             count,

@@ -21,19 +21,19 @@ from mpcsim.service.errors import (
     too_many_names,
     undecided_yet,
 )
-from mpcsim.service.gateway.registry import Attempt, NameUsed, Registry, TooManyAttempts
+from mpcsim.service.gateway.registry import NamedCall, NameReused, Registry, TooManyNamedCalls
 from mpcsim.service.gateway.sessions.sessions import Sessions
 from mpcsim.service.web.threads import in_thread
 
 
-class Attempts:
+class IdempotencyKeys:
     """The named calls. None stands for a call without a name, for which all of this is nothing."""
 
     def __init__(self, registry: Registry, sessions: Sessions) -> None:
         self._registry = registry
         self._sessions = sessions
 
-    def check(self, attempt: Attempt | None, what: str) -> None:
+    def check(self, named_call: NamedCall | None, what: str) -> None:
         """Before anything is done for a call: may its name be used, and is it over?
 
         Args:
@@ -43,39 +43,39 @@ class Attempts:
             Refused: the name is another call's of this user; a call for this key still runs, the
                 first one for example; or the user has used too many names.
         """
-        if attempt is None:
+        if named_call is None:
             return
         try:
-            self._registry.check_attempt(attempt)
-        except (NameUsed, TooManyAttempts) as error:
+            self._registry.check_named_call(named_call)
+        except (NameReused, TooManyNamedCalls) as error:
             raise _refused(error) from None
-        self._sessions.check_name(attempt)
-        self._sessions.check_idle(attempt.user_id, attempt.curve, what)
+        self._sessions.check_no_other_call(named_call)
+        self._sessions.check_key_is_free(named_call.user_id, named_call.curve, what)
 
-    def in_force(self, attempt: Attempt | None) -> bool:
+    def in_force(self, named_call: NamedCall | None) -> bool:
         """Whether a key has come into force under this name."""
-        return attempt is not None and self._registry.attempted(attempt) is True
+        return named_call is not None and self._registry.is_named_call_in_force(named_call) is True
 
-    def told_instead(self, attempt: Attempt | None, failure: LinkFailed) -> Refused:
+    def failure_to_report(self, named_call: NamedCall | None, failure: LinkFailed) -> Refused:
         """What to answer when an MPC node cannot be asked which key is in force."""
-        if attempt is not None and self._registry.attempted(attempt) is False:
+        if named_call is not None and self._registry.is_named_call_in_force(named_call) is False:
             return undecided_yet(failure)
         return failure
 
-    async def remember(self, attempt: Attempt | None, key_id: bytes) -> None:
+    async def remember(self, named_call: NamedCall | None, key_id: bytes) -> None:
         """Before the MPC nodes are asked to vote for a key: under which name.
 
         Raises:
             Refused: as from ``check``.
             StoreFailed: it cannot be remembered.
         """
-        if attempt is None:
+        if named_call is None:
             return
         try:
-            await in_thread(self._registry.put_attempt, attempt, key_id.hex())
-        except (NameUsed, TooManyAttempts) as error:
+            await in_thread(self._registry.put_named_call, named_call, key_id.hex())
+        except (NameReused, TooManyNamedCalls) as error:
             raise _refused(error) from None
 
 
-def _refused(error: NameUsed | TooManyAttempts) -> Refused:
-    return named_otherwise() if isinstance(error, NameUsed) else too_many_names(error.wait_s)
+def _refused(error: NameReused | TooManyNamedCalls) -> Refused:
+    return named_otherwise() if isinstance(error, NameReused) else too_many_names(error.wait_s)

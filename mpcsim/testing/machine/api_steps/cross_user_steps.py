@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, Final, Literal, get_args
 
 from mpcsim.errors import UsageError
+from mpcsim.testing.api_sequence import Call, is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Request
 from mpcsim.testing.backend.target import ExpiresTokens
 from mpcsim.testing.machine.api_steps.base import DURING_OUTAGES, HASH, BaseRun, Skipped, step
 from mpcsim.testing.machine.api_steps.registered import key_token_problem
 from mpcsim.testing.model import IssuedShare, Key, User
-from mpcsim.testing.story import Call, is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 TokenFault = Literal["missing", "garbage", "expired", "key token"]
 FAULTS: Final[tuple[TokenFault, ...]] = get_args(TokenFault)
@@ -41,11 +41,13 @@ _FAULTS: Final[dict[str, tuple[str, int]]] = {
 """What is wrong with a token, in words, and the code that the answer must have."""
 
 
-class IntruderSteps(BaseRun):
+class CrossUserSteps(BaseRun):
     """Try what is not allowed."""
 
     @step
-    def trespass(self, user: str, owner: str, curve: str, operation: Operation) -> None:
+    def access_other_users_key(
+        self, user: str, owner: str, curve: str, operation: Operation
+    ) -> None:
         """Use another user's present share, with one's own token."""
         if user == owner:
             raise Skipped
@@ -67,7 +69,7 @@ class IntruderSteps(BaseRun):
         self._expect(answer, [200] if operation.startswith("validate") else [404])
 
     @step
-    def trespass_under_own_key(self, user: str, owner: str, curve: str) -> None:
+    def access_other_users_key_under_own_id(self, user: str, owner: str, curve: str) -> None:
         """Sign with another user's share, under one's own key_id and with one's own token."""
         _, _, used = self._share(owner, curve, -1)
         who, _, mine = self._share(user, curve, -1)

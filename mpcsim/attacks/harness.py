@@ -1,4 +1,4 @@
-"""What every attack needs: keys, sessions, and a look over a party's shoulder."""
+"""Harness of attacks: parties of a build, cheating parties, and checks of what was gained."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from mpcsim.attacks.model import Effect, Finding, broken, ending
+from mpcsim.attacks.model import Effect, Finding
 from mpcsim.attacks.research import Build
 from mpcsim.crypto.encoding import Message
 from mpcsim.crypto.groups.curves import curve
@@ -16,7 +16,7 @@ from mpcsim.crypto.hashing import Tag, tagged_hash
 from mpcsim.crypto.rng import SeededRng
 from mpcsim.errors import Aborted
 from mpcsim.ids import PartyId
-from mpcsim.protocols.engine import Definition, Done, Party, Turn, Waiting
+from mpcsim.protocols.engine import Definition, Done, Party, RoundOutput, Waiting
 from mpcsim.protocols.key_share import KeyShare
 from mpcsim.protocols.local_run import Participant, run
 from mpcsim.protocols.sample_keys import session_id
@@ -25,35 +25,37 @@ from mpcsim.sim.run.adversary import with_round
 HONEST, CHEATER, THIRD = PartyId(1), PartyId(2), PartyId(3)
 
 DIGEST = bytes(range(32))
-"""The hash that the signers agree to sign."""
+"""Hash that the signers agree to sign."""
 
 WANTED = tagged_hash(Tag.CONTEXT, b"pay everything to the attacker")
-"""The hash that the attacker wants signed."""
+"""Hash that the attacker wants signed."""
 
 
-def party(
+def honest_party(
     build: Build, definition: Definition[Any, Any], setup: Message, me: int, label: str = ""
 ) -> Party[Any, Any]:
-    """A participant of the build's protocol."""
+    """Return an honest participant of the build's protocol."""
     made = build.definition(definition)
     return build.party(
         made, setup, me, session_id=session_id(label), rng=SeededRng(f"{label}, {me}")
     )
 
 
-def cheat(
+def cheating_party(
     definition: Definition[Any, Any], setup: Message, me: int = CHEATER, label: str = ""
 ) -> Party[Any, Any]:
-    """A cheater, with whatever definition it likes."""
+    """Return a cheating participant, with whatever definition it likes."""
     return Party(
         definition, setup, me, session_id=session_id(label), rng=SeededRng(f"{label}, {me}")
     )
 
 
-def watched(definition: Definition[Any, Any], diary: dict[int, Turn]) -> Definition[Any, Any]:
-    """The protocol, with what each round keeps and sends noted by its number."""
+def record_rounds(
+    definition: Definition[Any, Any], diary: dict[int, RoundOutput]
+) -> Definition[Any, Any]:
+    """Return the protocol with each round's output recorded in ``diary`` by its number."""
 
-    def note(number: int, original: Callable[..., Turn], *arguments: Any) -> Turn:
+    def note(number: int, original: Callable[..., RoundOutput], *arguments: Any) -> RoundOutput:
         diary[number] = original(*arguments)
         return diary[number]
 
@@ -62,43 +64,43 @@ def watched(definition: Definition[Any, Any], diary: dict[int, Turn]) -> Definit
     return definition
 
 
-def play(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted | Waiting]:
-    """Run to the end; how everyone stands."""
+def run_to_end(*parties: Participant[Any]) -> dict[PartyId, Done[Any] | Aborted | Waiting]:
+    """Deliver messages until nothing is under way; return how every party stands."""
     return run(parties)
 
 
-def end_of(participant: Participant[Any]) -> Finding:
-    """How one party stands."""
-    return ending(participant.outcome or participant.waiting())
+def finding_of(participant: Participant[Any]) -> Finding:
+    """Return the finding of one party's present state."""
+    return Finding.of_outcome(participant.outcome or participant.waiting())
 
 
-def escaping(act: Callable[[], Finding]) -> Finding:
-    """A crash, if an exception escapes; parties must end in an outcome, whatever they receive."""
+def crash_if_raised(act: Callable[[], Finding]) -> Finding:
+    """Run an attack; an exception that escapes from a party is a finding, ``Effect.CRASH``."""
     try:
         return act()
     except Exception as error:
-        return broken(Effect.CRASH, f"{type(error).__name__}: {error}")
+        return Finding.broken(Effect.CRASH, f"{type(error).__name__}: {error}")
 
 
-def combined(shares: Iterable[KeyShare]) -> Scalar:
-    """The key that these shares interpolate to."""
+def interpolate_key(shares: Iterable[KeyShare]) -> Scalar:
+    """Return the private key that these shares interpolate to."""
     held = {share.identifier: share.secret_share for share in shares}
     group = next(iter(held.values())).group
     return sum((lagrange_coefficient(group, i, held) * x for i, x in held.items()), group.scalar(0))
 
 
-def combine(*shares: KeyShare) -> bool:
-    """Whether the shares interpolate to the key that the first one's record names."""
-    return shares[0].group.base(combined(shares)) == shares[0].public_key
+def can_combine(*shares: KeyShare) -> bool:
+    """Return whether the shares interpolate to the key that the first one's record names."""
+    return shares[0].group.base(interpolate_key(shares)) == shares[0].public_key
 
 
-def point_nobody_knows(curve_name: str) -> Any:
-    """A point whose discrete logarithm the attacker does not know."""
+def point_of_unknown_logarithm(curve_name: str) -> Any:
+    """Return a point whose discrete logarithm the attacker does not know."""
     group = curve(curve_name)
     return group.base(group.random_scalar(SeededRng("thrown away")))
 
 
-def solve(rows: list[list[Scalar]]) -> list[Scalar]:
+def solve_linear(rows: list[list[Scalar]]) -> list[Scalar]:
     """Solve n linear equations in n unknowns modulo the order; the last column is the constant.
 
     Raises:

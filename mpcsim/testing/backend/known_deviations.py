@@ -33,7 +33,7 @@ CHECKS: Final = tuple(
 """The invariants that may be waived."""
 
 
-class Waivers:
+class KnownDeviations:
     """Waivers, and how often each was needed so far."""
 
     def __init__(self, reasons: Mapping[str, str], steps: Collection[str]) -> None:
@@ -57,19 +57,19 @@ class Waivers:
             if not isinstance(said, str) or not said.strip():
                 raise UsageError(f"waiver {name!r}: it needs a reason, as a text")
         self.reasons = dict(reasons)
-        self.met: Counter[str] = Counter()
+        self.use_counts: Counter[str] = Counter()
 
-    def leave_out(self, step: str) -> bool:
+    def skips(self, step: str) -> bool:
         """Whether a step is not to be taken; counted if so."""
-        return self._met(step)
+        return self._count_use(step)
 
     @contextmanager
-    def during(self, step: str) -> Iterator[list[str]]:
+    def excuse_during(self, step: str) -> Iterator[list[str]]:
         """While a step is taken: gives a list that fills with what was waived in it."""
         needed: list[str] = []
 
         def excused(invariant: str) -> bool:
-            found = [n for n in (f"{step}/{invariant}", invariant) if self._met(n)]
+            found = [n for n in (f"{step}/{invariant}", invariant) if self._count_use(n)]
             needed.extend(found)
             return bool(found)
 
@@ -79,10 +79,10 @@ class Waivers:
         finally:
             EXCUSED.reset(before)
 
-    def _met(self, name: str) -> bool:
+    def _count_use(self, name: str) -> bool:
         if name not in self.reasons:
             return False
-        self.met[name] += 1
+        self.use_counts[name] += 1
         return True
 
 
@@ -90,13 +90,13 @@ def read(path: str | Path) -> dict[str, str]:
     """Reasons from a TOML file, a line each: ``health = "ours is a page for people"``.
 
     Raises:
-        UsageError: it is no TOML. (What is in it, ``Waivers`` looks at.)
+        UsageError: it is no TOML. (What is in it, ``KnownDeviations`` looks at.)
         OSError: the file cannot be read.
     """
     return toml.read(path)
 
 
-def told(reasons: Mapping[str, str], met: Mapping[str, int]) -> list[str]:
+def report_lines(reasons: Mapping[str, str], met: Mapping[str, int]) -> list[str]:
     """A line for each waiver: how often it was needed, and why it is there."""
     lines = []
     for name, reason in reasons.items():

@@ -8,8 +8,9 @@ has told, under its signature and about this node's present boot, what it knows 
 ``Testimony``). Then, in one transaction:
 
 * What is suspended there is suspended here, without its multiplication state.
-* The key is served again, if nothing is left open (``store.Open``): shares that both nodes have
-  replaced since, as this node's own signature beside the other's proves, are not served any more.
+* The key is served again, if nothing is left open (``store.UnmergedReason``): shares that both
+  nodes have replaced since, as this node's own signature beside the other's proves, are not served
+  any more.
 
 No share goes by this, and none comes into force. A node that lies may show both votes for an epoch
 of which it has signed the abort (``mpcsim.service.gateway.activation.decision``), and would have
@@ -31,7 +32,7 @@ the other node's vote for it, it may be one that it has itself voted for and for
   there and have the replaced share served here. What is left to a corrupt gateway: to undo, after a
   restore, a recovery that it had told the client of and not the other node. An honest one asks for
   no such abort, as its registry remembers both votes before anybody acts on them.
-* It does not sign otherwise (``Forgotten``): the epoch may be the only one of this key, and the
+* It does not sign otherwise (``HistoryLost``): the epoch may be the only one of this key, and the
   abort would have the other node drop it. So a user whose first key was cut off between the votes
   cannot make one on that curve until a newer backup is put back, or this store is put back with
   ``--other-restored-too``.
@@ -71,7 +72,13 @@ from mpcsim.service.errors import BAD_REQUEST, Refused, another_boot, not_merged
 from mpcsim.service.mpc_node.agreement.voting import Voting
 from mpcsim.service.mpc_node.identity import Identity
 from mpcsim.service.mpc_node.peer import Peer
-from mpcsim.service.mpc_node.store import Heard, InForce, Open, ShareStore, StoredShare
+from mpcsim.service.mpc_node.store import (
+    ActiveShare,
+    NodeStatement,
+    ShareStore,
+    StoredShare,
+    UnmergedReason,
+)
 from mpcsim.service.rpc.standing import ACTIVE, PREPARED, VOTED
 from mpcsim.service.rpc.statements import (
     MAX_EPOCHS,
@@ -82,20 +89,21 @@ from mpcsim.service.rpc.statements import (
     signed_by,
 )
 
-WHY: Final = {
-    Open.REPLACED: "its share of this key has been replaced since, as both MPC nodes have signed: "
-    "restore a newer backup",
-    Open.BOTH_RESTORED: "so has the {}'s: neither knows what has been retired or suspended since; "
-    "restore one of the two once more, with --other-restored-too, to go on from what is here",
-    Open.UNKNOWN: "the {} does not know its share of this key: restore the backup that belongs to "
-    "it, or, with --other-restored-too, go on from what is here",
-    Open.DOUBTFUL: "the {} has voted for newer shares of this key, as this one may have, too: "
-    "recover the key",
+REASONS: Final = {
+    UnmergedReason.REPLACED: "its share of this key has been replaced since, as both MPC nodes "
+    "have signed: restore a newer backup",
+    UnmergedReason.BOTH_RESTORED: "so has the {}'s: neither knows what has been retired or "
+    "suspended since; restore one of the two once more, with --other-restored-too, to go on from "
+    "what is here",
+    UnmergedReason.UNKNOWN: "the {} does not know its share of this key: restore the backup that "
+    "belongs to it, or, with --other-restored-too, go on from what is here",
+    UnmergedReason.DOUBTFUL: "the {} has voted for newer shares of this key, as this one may have, "
+    "too: recover the key",
 }
 """What is said of a key that is still not served: after "has been restored and"."""
 
 
-class Testimonies:
+class RestoreReconciliation:
     """One MPC node's. Any thread may call."""
 
     def __init__(
@@ -118,7 +126,7 @@ class Testimonies:
         self._voting = voting
         self._decoded = decoded
 
-    def made(self, ask: Testify) -> SignedTestimony:
+    def make_statement(self, ask: Testify) -> SignedTestimony:
         """This node's, as of one moment.
 
         Raises:
@@ -132,15 +140,15 @@ class Testimonies:
             self._me,
             ask.nonce,
             *at,
-            self._voting.held(_in_state(ACTIVE, held)),
-            self._voting.held(_in_state(VOTED, held)),
+            self._voting.describe_share(_in_state(ACTIVE, held)),
+            self._voting.describe_share(_in_state(VOTED, held)),
             tuple(map(bytes.fromhex, suspended)),
             tuple(map(bytes.fromhex, aborted)),
-            (2 if self._store.goes_on else 1) if any(share.unmerged for share in held) else 0,
+            (2 if self._store.both_restored else 1) if any(share.unmerged for share in held) else 0,
         )
         return SignedTestimony(statement, self._identity.sign(statement))
 
-    def hear(self, signed: SignedTestimony, boot: bytes) -> None:
+    def accept_statement(self, signed: SignedTestimony, boot: bytes) -> None:
         """Merge what the other node says of a key.
 
         Args:
@@ -155,20 +163,20 @@ class Testimonies:
             raise Refused(BAD_REQUEST, f"this is no statement of the {ROLES[other]}")
         if said.nonce != boot:
             raise another_boot(self._me)
-        heard = Heard(
+        statement = NodeStatement(
             said.user_id,
             said.curve_name,
-            self._in_force(said),
+            self._peers_active_share(said),
             said.active.epoch.hex() if said.active else None,
             said.voted.epoch.hex() if said.voted else None,
             frozenset(epoch.hex() for epoch in said.suspended),
             bool(said.restored),
         )
-        left = self._store.merge(heard, self._stripped)
+        left = self._store.merge(statement, self._without_multiplication)
         if left is not None:
-            raise not_merged(self._me, WHY[left].format(ROLES[other]))
+            raise not_merged(self._me, REASONS[left].format(ROLES[other]))
 
-    def _in_force(self, said: Testimony) -> InForce | None:
+    def _peers_active_share(self, said: Testimony) -> ActiveShare | None:
         """What the other holds in force, if this node has voted for it, too."""
         if said.active is None:
             return None
@@ -179,9 +187,9 @@ class Testimonies:
         at = record.user_id, record.curve_name
         if at != (said.user_id, said.curve_name):
             return None
-        return InForce(bytes(record.public_key), record.number)
+        return ActiveShare(bytes(record.public_key), record.number)
 
-    def _stripped(self, stored: StoredShare) -> bytes | None:
+    def _without_multiplication(self, stored: StoredShare) -> bytes | None:
         share = self._decoded(stored)
         for peer, state in share.peers.items():
             if state.multiplication is not None:

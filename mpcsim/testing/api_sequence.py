@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass
-class Story:
+class ApiSequence:
     """The steps of a run so far."""
 
     steps: list[Step] = field(default_factory=list)
@@ -84,7 +84,7 @@ class BrokenInvariant(AssertionError):
         return self.problem if self.failure is None else str(self.failure)
 
 
-def is_told(caught: Any) -> bool:
+def is_broken_invariant(caught: Any) -> bool:
     """For ``__tracebackhide__``: pytest leaves the kit's lines out of a traceback that has a story.
 
     Args:
@@ -93,7 +93,7 @@ def is_told(caught: Any) -> bool:
     return isinstance(getattr(caught, "value", None), BrokenInvariant)
 
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
 WIDE: Final = 100

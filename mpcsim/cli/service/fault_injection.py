@@ -44,10 +44,10 @@ def run(options: argparse.Namespace) -> int:
     from mpcsim.service.fault_injection import over_http
 
     switch = SWITCHES[options.switch]
-    told = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
-    told = switch.given({name: value for name, value in told.items() if value is not None})
-    if (text := told.get("scenario")) is not None and (found := conditions(text)) is not None:
-        told["scenario"] = found.dumps()
-    answer = over_http(options.data).throw(switch.name, told)
+    answers = {argument.name: getattr(options, argument.name) for argument in switch.arguments}
+    answers = switch.given({name: value for name, value in answers.items() if value is not None})
+    if (text := answers.get("scenario")) is not None and (found := conditions(text)) is not None:
+        answers["scenario"] = found.dumps()
+    answer = over_http(options.data).throw(switch.name, answers)
     sys.stdout.write(json.dumps(answer or {"done": switch.name}, indent=2) + "\n")
     return 0

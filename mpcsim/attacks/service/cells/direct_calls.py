@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpcsim.attacks.service import weak
+from mpcsim.attacks.service import weakened_builds
+from mpcsim.attacks.service.attack_environment import Ask, AttackEnvironment, Strings
 from mpcsim.attacks.service.findings import Refusal
-from mpcsim.attacks.service.hostile import Asked, HostileNode
-from mpcsim.attacks.service.stage import Ask, Stage, Strings
+from mpcsim.attacks.service.hostile import HostileNode, RecordedRequest
 from mpcsim.ids import CLIENT, HOLDERS, MPC_NODES, THRESHOLD, PartyId
 from mpcsim.protocols import dkg, reshare
 from mpcsim.protocols.engine import Done, Party, Send
@@ -23,14 +23,14 @@ from mpcsim.service.vault import EncryptedShare, SecretStore, VaultKey, open_sha
 Asks = Mapping[PartyId, Ask]
 
 
-def asking(stage: Stage, party: PartyId, credential: Any) -> Ask:
+def access_with(env: AttackEnvironment, party: PartyId, credential: Any) -> Ask:
     """Asks an MPC node with something that was once shown to an MPC node."""
 
-    return lambda verb, body: stage.handled(party, verb, credential, body)
+    return lambda verb, body: env.send_to_node(party, verb, credential, body)
 
 
 @dataclass
-class Made:
+class SessionShares:
     """What a session has made: the attacker's shares of it; the MPC nodes keep theirs."""
 
     session_id: bytes
@@ -41,7 +41,7 @@ class Made:
         return self.shares[0].record.epoch.hex()
 
 
-def generated(stage: Stage, asks: Asks, curve: str) -> Made:
+def run_generation(env: AttackEnvironment, asks: Asks, curve: str) -> SessionShares:
     """A key generation: the attacker is the client.
 
     Raises:
@@ -50,12 +50,14 @@ def generated(stage: Stage, asks: Asks, curve: str) -> Made:
     key = SessionKey()
     agreed = dkg.setup(curve, THRESHOLD, HOLDERS)
     parties = {CLIENT: dkg.party(agreed, CLIENT, session_id=key.session_id)}
-    return _made(stage, parties, asks, "generate", wire.Generate(key.session_id, curve, ()), key)
+    return _run_session(
+        env, parties, asks, "generate", wire.Generate(key.session_id, curve, ()), key
+    )
 
 
-def recovered(
-    stage: Stage, record: PublicKeyRecord, asks: Asks, mine: KeyShare | None = None
-) -> Made:
+def run_recovery(
+    env: AttackEnvironment, record: PublicKeyRecord, asks: Asks, mine: KeyShare | None = None
+) -> SessionShares:
     """A recovery: the attacker is the client, and the corrupt MPC node too if it has its share.
 
     Raises:
@@ -70,23 +72,23 @@ def recovered(
         party = reshare.party(agreed, mine.identifier, session_id=session_id)
         parties[mine.identifier] = party
     first = wire.Recover(session_id, record.curve_name)
-    return _made(stage, parties, asks, "recover", first, key)
+    return _run_session(env, parties, asks, "recover", first, key)
 
 
-def _made(
-    stage: Stage,
+def _run_session(
+    env: AttackEnvironment,
     parties: Mapping[PartyId, Party[Any, Any]],
     asks: Asks,
     verb: str,
     first: wire.Generate | wire.Recover,
     key: SessionKey,
-) -> Made:
+) -> SessionShares:
     def sent(party: Party[Any, Any], outputs: Sequence[Any]) -> tuple[bytes, ...]:
         """What a party says, signed where it is not sealed."""
         said = tuple(output.data for output in outputs if isinstance(output, Send))
         if party.me == CLIENT:
             return key.sign_messages(said)
-        identity = stage.node(party.me)._context.identity
+        identity = env.node(party.me)._context.identity
         return tuple(
             data if Envelope.decode(data).sealed else identity.sign_mail(data) for data in said
         )
@@ -103,22 +105,22 @@ def _made(
             if to is None:
                 boxes.setdefault(PartyId(envelope.receiver), []).append(data)
             else:
-                under_way += sent(to, to.receive(*weak.unsigned(data)))
+                under_way += sent(to, to.receive(*weakened_builds.strip_signature(data)))
         for party, box in boxes.items():
             answer = asks[party]("exchange", wire.Exchange(first.session_id, tuple(box)))
             under_way += wire.Answer.from_bytes(answer).messages
     ends = [party.outcome for party in parties.values()]
     if not all(isinstance(end, Done) for end in ends):
         raise Refusal(f"the session does not end: {ends}")
-    return Made(first.session_id, [end.result for end in ends if isinstance(end, Done)])
+    return SessionShares(first.session_id, [end.result for end in ends if isinstance(end, Done)])
 
 
 # ------------------------------------------------------------------ with what a node was shown
 
 
-def sent_to(stage: Stage) -> tuple[HostileNode, str, Strings]:
+def corrupt_node_after_use(env: AttackEnvironment) -> tuple[HostileNode, str, Strings]:
     """A corrupt MPC node after an ordinary life of a user's key; her public key and strings."""
-    hostile, alice = stage.corrupt_node(), stage.user()
+    hostile, alice = env.corrupt_node(), env.user()
     key = alice.generate()
     key = alice.recover()
     for party in MPC_NODES:
@@ -126,7 +128,7 @@ def sent_to(stage: Stage) -> tuple[HostileNode, str, Strings]:
     return hostile, key["public_key"], key
 
 
-def first_that_works(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
+def first_success(credentials: Iterable[Any], use: Callable[[Any], Any]) -> Any:
     """What the first credential gets that is good for something.
 
     Raises:
@@ -141,35 +143,35 @@ def first_that_works(credentials: Iterable[Any], use: Callable[[Any], Any]) -> A
     raise Refusal(f"{refusals[0]} (and {len(refusals) - 1} tries more)")
 
 
-def client_share(stage: Stage, hostile: HostileNode, key: Strings) -> KeyShare:
+def client_share(env: AttackEnvironment, hostile: HostileNode, key: Strings) -> KeyShare:
     """The client's share out of the stolen strings."""
-    secret = bytearray(vault_key(stage, hostile, key))
-    user_id = stage.user().user_id
+    secret = bytearray(vault_key(env, hostile, key))
+    user_id = env.user().user_id
     store = SecretStore.from_text(key["secret_store"])
     sealed = EncryptedShare.from_text(key["encrypted_share"])
     return KeyShare.from_bytes(open_share(sealed, store, VaultKey(secret), user_id))
 
 
-def vault_key(stage: Stage, hostile: HostileNode, key: Strings) -> bytes:
+def vault_key(env: AttackEnvironment, hostile: HostileNode, key: Strings) -> bytes:
     """pw_key || pepper: own half, and the other with whatever opens it.
 
     Raises:
         Refusal: nothing does.
     """
     store = SecretStore.from_text(key["secret_store"])
-    mine = stage.own_half(store)
+    mine = env.own_half(store)
 
-    def at_gateway(asked: Asked) -> bytes:
-        stage.look_up("/wallet/v1/user", asked.credential)
-        return stage.thief(asked.credential).open_vault(key)
+    def at_gateway(asked: RecordedRequest) -> bytes:
+        env.get_registered("/wallet/v1/user", asked.credential)
+        return env.stolen_credentials(asked.credential).open_vault(key)
 
-    def at_other(asked: Asked) -> bytes:
-        ask = asking(stage, stage.other, asked.credential)
-        theirs = stage.half_of(stage.other, store, ask)
+    def at_other(asked: RecordedRequest) -> bytes:
+        ask = access_with(env, env.other, asked.credential)
+        theirs = env.request_half(env.other, store, ask)
         return bytes(a ^ b for a, b in zip(mine, theirs, strict=True))
 
-    def use(asked: Asked) -> bytes:
+    def use(asked: RecordedRequest) -> bytes:
         return at_gateway(asked) if isinstance(asked.credential, str) else at_other(asked)
 
-    found: bytes = first_that_works(hostile.asked, use)
+    found: bytes = first_success(hostile.requests, use)
     return found

@@ -15,33 +15,33 @@ from mpcsim.ids import SESSION_ID_BYTES
 from mpcsim.protocols.engine.envelope import HEADER_BYTES, MAX_ENVELOPE_BYTES, Envelope
 from mpcsim.service.rpc import wire
 
-Check = Callable[[Envelope], None]
+HeaderCheck = Callable[[Envelope], None]
 """Raises if the header of an envelope is not what it has to be; its body is not there yet."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class PassThrough:
     """So many bytes go on as they come."""
 
     size: int
 
 
-Steps = Generator[int | Pass, bytes, None]
+ParserSteps = Generator[int | PassThrough, bytes, None]
 """What a sieve has to see next: so many bytes, which it then gets, or some that it need not see."""
 
 
-class Sieve(ABC):
+class BodyValidator(ABC):
     """Is fed what has come of a body, and gives what of it may go on."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: HeaderCheck) -> None:
         self.done = False
         """The body is whole: nothing more may come."""
         self._check = check
         self._held = bytearray()
         self._passed = bytearray()
         self._last = b""
-        self._steps = self._look()
-        self._want: int | Pass = next(self._steps)
+        self._steps = self._parse()
+        self._want: int | PassThrough = next(self._steps)
 
     def feed(self, data: bytes) -> bytes:
         """What may go on, now that this has come.
@@ -51,14 +51,14 @@ class Sieve(ABC):
         """
         self._held += data
         while not self.done:
-            size = self._want.size if isinstance(self._want, Pass) else self._want
-            if isinstance(self._want, Pass) and 0 < len(self._held) < size:
-                self._want = Pass(size - len(self._held))
+            size = self._want.size if isinstance(self._want, PassThrough) else self._want
+            if isinstance(self._want, PassThrough) and 0 < len(self._held) < size:
+                self._want = PassThrough(size - len(self._held))
                 self._passed += self._take(len(self._held))
             if len(self._held) < size or not self._held:
                 break
             piece = self._take(size)
-            if isinstance(self._want, Pass):
+            if isinstance(self._want, PassThrough):
                 self._passed += piece
             try:
                 self._want = self._steps.send(piece)
@@ -81,10 +81,10 @@ class Sieve(ABC):
         return self._last
 
     @abstractmethod
-    def _look(self) -> Steps:
+    def _parse(self) -> ParserSteps:
         """The parts of the body, in order."""
 
-    def _letters(self, most: int) -> Steps:
+    def _parse_messages(self, most: int) -> ParserSteps:
         """Messages (``wire.MAIL``), which go on."""
         written = yield 2
         count = int.from_bytes(written, "big")
@@ -106,10 +106,10 @@ class Sieve(ABC):
                 header, self._last = header[:-1], header[-1:]
             self._passed += size + header
             if left and rest:
-                yield Pass(rest)
+                yield PassThrough(rest)
             elif rest:
                 if rest > 1:
-                    yield Pass(rest - 1)
+                    yield PassThrough(rest - 1)
                 self._last = yield 1
 
     def _take(self, size: int) -> bytes:
@@ -118,18 +118,18 @@ class Sieve(ABC):
         return piece
 
 
-class ExchangeSieve(Sieve):
+class ExchangeValidator(BodyValidator):
     """For a ``wire.Exchange``, all of which goes on."""
 
-    def _look(self) -> Steps:
+    def _parse(self) -> ParserSteps:
         self._passed += yield SESSION_ID_BYTES
-        yield from self._letters(wire.MAX_MESSAGES)
+        yield from self._parse_messages(wire.MAX_MESSAGES)
 
 
-class AnswerSieve(Sieve):
+class AnswerValidator(BodyValidator):
     """For a ``wire.Answer``, of which the messages go on: a ``wire.Mail``."""
 
-    def __init__(self, check: Check, most: int) -> None:
+    def __init__(self, check: HeaderCheck, most: int) -> None:
         """
         Args:
             most: messages that there may be.
@@ -139,14 +139,14 @@ class AnswerSieve(Sieve):
         self._most = most
         super().__init__(check)
 
-    def _look(self) -> Steps:
+    def _parse(self) -> ParserSteps:
         self.open = (yield 1) != b"\0"
-        yield from self._unless_none(wire.MAX_RECORD_BYTES)
-        yield from self._letters(self._most)
-        yield from self._unless_none(None)
-        yield from self._unless_none(wire.MAX_HALF_BYTES)
+        yield from self._parse_optional(wire.MAX_RECORD_BYTES)
+        yield from self._parse_messages(self._most)
+        yield from self._parse_optional(None)
+        yield from self._parse_optional(wire.MAX_HALF_BYTES)
 
-    def _unless_none(self, limit: int | None) -> Steps:
+    def _parse_optional(self, limit: int | None) -> ParserSteps:
         """A value that does not go on, or None: 32 bytes, or at most ``limit`` behind their
         number."""
         flag = (yield 1)[0]

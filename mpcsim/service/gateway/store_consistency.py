@@ -1,10 +1,11 @@
-"""Whether the three stores fit together: looked at before the first request.
+"""Consistency of the registry with both MPC nodes' stores, checked before the first request.
 
 ``gateway.sqlite`` (the registry), ``operator.sqlite`` and ``institution.sqlite`` belong together,
-but files are lost, and restored from backups of different days. What is found at the start:
+but files get lost, and are restored from backups of different days. The check lists every share
+(``compare``), has ``activation`` resolve the keys that are not simply in order, and logs the rest:
 
     ======================= ======================================= ================================
-    What is wrong           How it is seen                          What happens
+    Inconsistency           Evidence                                Consequence
     ======================= ======================================= ================================
     damaged, truncated      SQLite's own check                      no start
     of another deployment   another deployment's name in it         no start
@@ -29,23 +30,22 @@ but files are lost, and restored from backups of different days. What is found a
     both MPC nodes older    as for one                              ERROR; these keys cannot be used
     ======================= ======================================= ================================
 
-Votes that a stop has left open are no misfit: with both, a key comes into force. An ERROR says
-which file, for how many keys and users, and what to do: stop the service, put the right backup
+Votes that a stop has left open are no inconsistency: with both, the key comes into force. An ERROR
+names the files, how many keys and users, and the remedy: stop the service, put the right backup
 back (``mpcsim restore``; of a mere file, remove ``FILE-wal`` and ``FILE-shm`` first if they are
-there), start. With the right files back everything works as before. Other keys work.
+there), start. With the right files back everything works as before; meanwhile other keys work.
 
-No start means one sentence and exit; nothing but a missing file has been made by then.
+No start means one sentence and exit; nothing but a missing file has been created by then.
 
-An MPC node that was put back by ``mpcsim restore`` uses no share before the other one has told it
-what has been replaced or suspended since (``mpcsim.service.mpc_node.agreement.testimonies``); here
-that is done at once for keys that do not simply fit. ``mpcsim doctor`` says of every key, at any
-time, what fits (``diagnosis``).
+The sibling modules: ``mpc_node.agreement.restore_reconciliation`` lets a restored MPC node learn
+what it has forgotten (done here at once for the keys to resolve), ``diagnosis`` says of one key at
+any time what is wrong (``mpcsim doctor``).
 
-What cannot be seen: that an older file of an MPC node was put in its place in another way. Then a
-share comes back that had been suspended, or multiplication state that had been discarded, since.
-Recover the keys of which this may be true. A suspension that the lost store alone knew of is lost
-with it: the others are told of each at once, but may have been out of reach. A log of key events
-that is older than the other node has seen it is shown by ``mpcsim events``.
+The check cannot see that an MPC node's file was replaced by an older one in any other way than
+``mpcsim restore``. Then a share comes back that had been suspended since, or multiplication state
+that had been discarded: recover the keys that may be affected. A suspension that the lost store
+alone knew is lost with it, unless another part had been told. A log of key events that is older
+than the other node has seen it is reported by ``mpcsim events --verify``.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ from mpcsim.sim.rich_display import counted
 LOG = logging.getLogger(__name__)
 
 EXAMPLES: Final = 3
-"""Keys named in a line of the log."""
+"""Number of keys that a log line names."""
 
-# What an MPC node may hold in place of the share that is wanted.
+# Descriptions of what an MPC node holds instead of the registered share.
 NO_SHARE: Final = "no share of this key"
 OLDER: Final = "an older share of this key"
 NEWER: Final = "a newer share of this key"
@@ -77,16 +77,16 @@ ANOTHER: Final = "another share of this key"
 ANOTHER_KEY: Final = "a share of another key"
 MISSING: Final = " (the file was missing or empty)"
 
-At = tuple[str, str]
-"""User and curve."""
+UserCurve = tuple[str, str]
+"""User id and curve name."""
 
 
-# ---------------------------------------------------------------------- what they hold
+# ---------------------------------------------------------------------- comparison
 
 
 @dataclass
-class Key:
-    """What is known of a user's key on a curve."""
+class KnownKey:
+    """A user's key on a curve, as the registry and both MPC nodes have it."""
 
     registered: RegisteredKey | None = None
     held: dict[PartyId, list[Holding]] = field(
@@ -95,57 +95,60 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Misfit:
-    """Why a key cannot be used, and which files are at fault."""
+class Inconsistency:
+    """Reason why a key cannot be used, and the files at fault."""
 
     text: str
     files: tuple[str, ...]
     older: bool = True
-    """Whether it is that some are older than others."""
+    """Whether newer backups of ``files`` help; else they belong to another history."""
 
 
-class Fit:
-    """What was found: which keys must be looked at, and what came of that."""
+class ConsistencyCheck:
+    """Result of a comparison: keys to resolve, outcomes of that, and a report."""
 
-    def __init__(self, keys: dict[At, Key], users: AbstractSet[str]) -> None:
+    def __init__(self, keys: dict[UserCurve, KnownKey], users: AbstractSet[str]) -> None:
         self._keys = keys
         self._empty = {p for p in MPC_NODES if not any(key.held[p] for key in keys.values())}
-        self._misfits: dict[Misfit, list[At]] = defaultdict(list)
-        self._followed: list[At] = []
-        self._alone: list[At] = []
-        self.odd: list[At] = []
-        """Keys whose shares are not simply those that are registered, in force at both MPC nodes
-        and alone there."""
+        self._inconsistencies: dict[Inconsistency, list[UserCurve]] = defaultdict(list)
+        self._registry_older: list[UserCurve] = []
+        self._votes_alone: list[UserCurve] = []
+        self.to_resolve: list[UserCurve] = []
+        """Keys of known users for which the MPC nodes do not hold exactly the registered share, in
+        force at both."""
         for at, key in keys.items():
             if at[0] in users:
-                if not _in_line(key):
-                    self.odd.append(at)
-            elif any(map(_counting, key.held.values())):
-                self._misfits[_unknown_user(key, bool(users))].append(at)
+                if not _is_consistent(key):
+                    self.to_resolve.append(at)
+            elif any(map(_voted_or_active, key.held.values())):
+                self._inconsistencies[_unknown_user(key, bool(users))].append(at)
 
-    def resolved(self, at: At, registered: RegisteredKey | None, fits: bool, alone: bool) -> None:
-        """What came of an odd key.
+    def record_outcome(
+        self, at: UserCurve, registered: RegisteredKey | None, consistent: bool, lone_vote: bool
+    ) -> None:
+        """Record what resolving a key has led to.
 
         Args:
-            registered: as the registry knows it now.
-            fits: whether both MPC nodes hold its shares.
-            alone: whether one of them has voted for newer ones, and the other has not.
+            registered: the key as the registry has it now.
+            fits: whether both MPC nodes hold its shares in force.
+            alone: whether one node has voted for newer shares and the other has not.
         """
         key = self._keys[at]
         before, key.registered = key.registered, registered
-        # The registry hears of a key before the nodes: of what was active, it has known before.
+        # The registry stores a record before either node activates it: one that was active already
+        # and is new to the registry shows that the registry is older.
         if registered is not None and (before is None or before.key_id != registered.key_id):
             active = filter(None, map(_active, key.held.values()))
             if any(present.key_id == registered.key_id for present in active):
-                self._followed.append(at)
-        if not fits:
-            self._misfits[misfit(key, self._empty)].append(at)
-        elif alone:
-            self._alone.append(at)
+                self._registry_older.append(at)
+        if not consistent:
+            self._inconsistencies[inconsistency_of(key, self._empty)].append(at)
+        elif lone_vote:
+            self._votes_alone.append(at)
 
     def report(self) -> None:
-        """Log what does not fit."""
-        for found, places in self._misfits.items():
+        """Log all inconsistencies, one line for each kind."""
+        for found, places in self._inconsistencies.items():
             LOG.error(
                 "%s: %s cannot be used: %s. Nothing is dropped: stop the service and put the right "
                 "%s back (mpcsim restore). %s",
@@ -155,46 +158,46 @@ class Fit:
                 "file" if len(found.files) == 1 else "files",
                 _examples(places),
             )
-        if self._alone:
+        if self._votes_alone:
             LOG.warning(
                 "one MPC node alone has voted for newer shares of %s: a session that was cut off, "
                 "or the other stores are older. If so, put the right files back before these are "
                 "generated or recovered. %s",
-                _how_many(self._alone),
-                _examples(self._alone),
+                _how_many(self._votes_alone),
+                _examples(self._votes_alone),
             )
-        if self._followed:
+        if self._registry_older:
             LOG.warning(
                 "%s: older than the MPC nodes' stores, which have newer records of %s; it follows "
                 "them. %s",
                 file_of(REGISTRY),
-                _how_many(self._followed),
-                _examples(self._followed),
+                _how_many(self._registry_older),
+                _examples(self._registry_older),
             )
 
 
-def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> Fit:
-    """Compare the registry with what the MPC nodes hold.
-
-    It changes nothing, and looks at no share.
-    """
-    keys: dict[At, Key] = defaultdict(Key)
+def compare(registry: Registry, held: Mapping[PartyId, Collection[Holding]]) -> ConsistencyCheck:
+    """Compare the registry with what the MPC nodes say they hold. Nothing is changed."""
+    keys: dict[UserCurve, KnownKey] = defaultdict(KnownKey)
     for registered in registry.all_keys():
         keys[registered.user_id, registered.curve].registered = registered
     for party in MPC_NODES:
         for holding in held[party]:
             keys[holding.user_id, holding.curve].held[party].append(holding)
-    return Fit(keys, registry.user_ids())
+    return ConsistencyCheck(keys, registry.user_ids())
 
 
-def _in_line(key: Key) -> bool:
+def _is_consistent(key: KnownKey) -> bool:
     wanted = {(key.registered.key_id, ACTIVE)} if key.registered else set()
-    return all({(h.key_id, h.state) for h in _counting(k)} == wanted for k in key.held.values())
+    return all(
+        {(h.key_id, h.state) for h in _voted_or_active(k)} == wanted for k in key.held.values()
+    )
 
 
-def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
-    """What an MPC node holds that cannot have a share in force; None if it can, or has it."""
-    mine = next((h for h in _counting(shares) if h.key_id == wanted.key_id), None)
+def _held_instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
+    """Describe what an MPC node holds instead of the registered share; None: that share, or one
+    that activation can still bring into force."""
+    mine = next((h for h in _voted_or_active(shares) if h.key_id == wanted.key_id), None)
     present = _active(shares) or mine
     if present is None:
         return NO_SHARE
@@ -207,8 +210,8 @@ def _instead(shares: Iterable[Holding], wanted: RegisteredKey) -> str | None:
     return OLDER if present.recoveries < wanted.recoveries else ANOTHER
 
 
-def _counting(shares: Iterable[Holding]) -> list[Holding]:
-    """Those that are in force, or have been voted for."""
+def _voted_or_active(shares: Iterable[Holding]) -> list[Holding]:
+    """Select shares in force or voted for: prepared ones may still vanish."""
     return [h for h in shares if h.state != PREPARED]
 
 
@@ -216,11 +219,11 @@ def _active(shares: Iterable[Holding]) -> Holding | None:
     return next((h for h in shares if h.state == ACTIVE), None)
 
 
-# ---------------------------------------------------------------------- what the log says
+# ---------------------------------------------------------------------- reasons
 
 
-def misfit(key: Key, empty: AbstractSet[PartyId]) -> Misfit:
-    """Why a key whose shares do not fit together cannot be used.
+def inconsistency_of(key: KnownKey, empty: AbstractSet[PartyId]) -> Inconsistency:
+    """Explain why a key whose shares are inconsistent cannot be used.
 
     Args:
         empty: MPC nodes without any shares.
@@ -232,17 +235,17 @@ def misfit(key: Key, empty: AbstractSet[PartyId]) -> Misfit:
         if len(here) == len(MPC_NODES) and len({one.public_key for one in active.values()}) == 1:
             last = ROLES[min(active, key=lambda party: active[party].recoveries)]
             text = f"the {last} holds {OLDER}, and it is not registered"
-            return Misfit(text, _files(REGISTRY, last))
+            return Inconsistency(text, _files(REGISTRY, last))
         if len(here) == len(MPC_NODES):
             text = "the MPC nodes hold shares of different keys, and neither is registered"
-            return Misfit(text, _files(REGISTRY, *here), older=False)
+            return Inconsistency(text, _files(REGISTRY, *here), older=False)
         if not here:
             text = "the MPC nodes do not say twice the same about what they hold"
-            return Misfit(text, _files(*map(ROLES.__getitem__, MPC_NODES)), older=False)
+            return Inconsistency(text, _files(*map(ROLES.__getitem__, MPC_NODES)), older=False)
         others = [ROLES[party] for party in MPC_NODES if ROLES[party] not in here]
         text = f"the {here[0]} alone holds a share of this key, and it is not registered"
-        return Misfit(text, _files(REGISTRY, *others))
-    found = {party: _instead(shares, registered) for party, shares in key.held.items()}
+        return Inconsistency(text, _files(REGISTRY, *others))
+    found = {party: _held_instead(shares, registered) for party, shares in key.held.items()}
     text = " and ".join(
         f"the {ROLES[party]} holds {what}{MISSING if party in empty else ''}"
         for party, what in found.items()
@@ -250,29 +253,31 @@ def misfit(key: Key, empty: AbstractSet[PartyId]) -> Misfit:
     )
     if NEWER in found.values():  # so the others are older
         behind = [ROLES[party] for party, what in found.items() if what != NEWER]
-        return Misfit(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
+        return Inconsistency(text, _files(REGISTRY, *(behind or map(ROLES.__getitem__, MPC_NODES))))
     if not text:
         files = _files(*map(ROLES.__getitem__, MPC_NODES))
-        return Misfit("the MPC nodes do not agree on its record", files, older=False)
+        return Inconsistency("the MPC nodes do not agree on its record", files, older=False)
     older = not {ANOTHER, ANOTHER_KEY} & {*found.values()}
-    return Misfit(text, _files(*(ROLES[party] for party, what in found.items() if what)), older)
+    return Inconsistency(
+        text, _files(*(ROLES[party] for party, what in found.items() if what)), older
+    )
 
 
-def _unknown_user(key: Key, any_users: bool) -> Misfit:
-    absent = [ROLES[party] for party, shares in key.held.items() if not _counting(shares)]
+def _unknown_user(key: KnownKey, any_users: bool) -> Inconsistency:
+    absent = [ROLES[party] for party, shares in key.held.items() if not _voted_or_active(shares)]
     text = f"{file_of(REGISTRY)} does not know the users{'' if any_users else MISSING}"
-    return Misfit(text, _files(REGISTRY, *absent))
+    return Inconsistency(text, _files(REGISTRY, *absent))
 
 
 def _files(*roles: str) -> tuple[str, ...]:
     return tuple(map(file_of, roles))
 
 
-def _how_many(places: Collection[At]) -> str:
+def _how_many(places: Collection[UserCurve]) -> str:
     users = {user_id for user_id, _ in places}
     return f"{counted(len(places), 'key')} of {counted(len(users), 'user')}"
 
 
-def _examples(places: Iterable[At]) -> str:
+def _examples(places: Iterable[UserCurve]) -> str:
     named = [f"{curve} key of user {user_id}" for user_id, curve in islice(places, EXAMPLES)]
     return "For example: " + ", ".join(named)

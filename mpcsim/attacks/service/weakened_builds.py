@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mpcsim.attacks.service.builds import Part
-from mpcsim.attacks.service.hostile import Asked, Call, HostileDoor, HostileNode
+from mpcsim.attacks.service.hostile import Call, HostileNode, InterceptingProxy, RecordedRequest
 from mpcsim.crypto.rng import SystemRng
 from mpcsim.ids import MPC_NODES, PartyId
 from mpcsim.protocols.engine.envelope import Envelope
 from mpcsim.protocols.key_share import Guard, KeyShare
 from mpcsim.service.errors import Refused, no_such_key
 from mpcsim.service.gateway.activation.decision import Decision
+from mpcsim.service.gateway.introduction import NodeIntroduction
 from mpcsim.service.gateway.links.links import Times
-from mpcsim.service.gateway.meeting import Meeting
 from mpcsim.service.gateway.sessions.sessions import Session
 from mpcsim.service.mpc_node.store import StoredShare
 from mpcsim.service.rpc import notices, wire
@@ -66,7 +66,7 @@ def _api(service: LocalService) -> Any:
     return next(r.endpoint.__self__ for r in routes if r.path == "/mpc/v1/{verb}")  # type: ignore[attr-defined]
 
 
-def at_both(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
+def for_both_nodes(weaken: Callable[[Any], None]) -> Callable[[LocalService], None]:
     """The same done to both MPC nodes."""
 
     def weaken_both(service: LocalService) -> None:
@@ -95,19 +95,19 @@ class _AnyToken:
         return Caller("none", self.verify(None))
 
 
-def _no_tokens(service: LocalService) -> None:
+def _accept_no_token(service: LocalService) -> None:
     anybody = _AnyToken(service)
     _api(service)._verifier = anybody
     service.app.state.authenticator = anybody
 
 
-def _everlasting(service: LocalService) -> None:
+def _never_expire_tokens(service: LocalService) -> None:
     jwks = service.gateway.issuer.jwks()
     _api(service)._verifier = TokenVerifier(jwks, "gateway", lambda: VIRTUAL_START)
     service.app.state.authenticator = Authenticator(
         service.app.state.authenticator._gateway, now=lambda: VIRTUAL_START
     )
-    _late_mail(service)
+    _accept_late_messages(service)
 
 
 class _KeyTokensAreAccess:
@@ -121,16 +121,16 @@ class _KeyTokensAreAccess:
         return replace(claims, use="access", key_id=None)
 
 
-def _key_tokens_are_access(service: LocalService) -> None:
+def _accept_key_tokens(service: LocalService) -> None:
     api = _api(service)
     api._verifier = _KeyTokensAreAccess(api._verifier)
 
 
 KEY_TOKENS_ARE_ACCESS: Final = Part(
-    "a gateway that takes key tokens for access tokens", _key_tokens_are_access
+    "a gateway that takes key tokens for access tokens", _accept_key_tokens
 )
-NO_TOKENS: Final = Part("a node and a gateway that ask for no token", _no_tokens)
-EVERLASTING_TOKENS: Final = Part("tokens that never expire", _everlasting)
+NO_TOKENS: Final = Part("a node and a gateway that ask for no token", _accept_no_token)
+EVERLASTING_TOKENS: Final = Part("tokens that never expire", _never_expire_tokens)
 
 # ------------------------------------------------------------------ the vault
 
@@ -153,56 +153,56 @@ class _NoPepper:
         return getattr(self._honest, name)
 
 
-def _no_pepper(service: LocalService) -> None:
+def _use_known_pepper(service: LocalService) -> None:
     wallet = service.app.state.wallet
     wallet._rng = _NoPepper(wallet._rng)
 
 
-def _no_use_check(service: LocalService) -> None:
+def _skip_use_check(service: LocalService) -> None:
     for link in service.gateway.links.values():
         link.node._vault.check_authentic = lambda *_: None
 
 
-NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _no_use_check)
-NO_PEPPER: Final = Part("a vault without a pepper", _no_pepper)
+NO_USE_CHECK: Final = Part("MPC nodes that work for whoever asks", _skip_use_check)
+NO_PEPPER: Final = Part("a vault without a pepper", _use_known_pepper)
 
 
-def _attested_unseen(service: LocalService) -> None:
+def _skip_attestation_check(service: LocalService) -> None:
     for link in service.gateway.links.values():
         link.node._attestations.check = lambda key_id: None
 
 
 ATTESTED_UNSEEN: Final = Part(
-    "MPC nodes that open a vault alone without asking what is suspended", _attested_unseen
+    "MPC nodes that open a vault alone without asking what is suspended", _skip_attestation_check
 )
 
 # ------------------------------------------------------------------ shares
 
 
-def _any_share_signs(service: LocalService) -> None:
+def _sign_with_any_share(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        _serving_any_share(link.node)
+        _serve_any_share(link.node)
     curve = "ed25519"
-    service.gateway.gateway._curve_of = lambda *_: curve  # type: ignore[method-assign]
+    service.gateway.gateway._curve_of_key = lambda *_: curve  # type: ignore[method-assign]
 
 
-def _serving_any_share(node: Any) -> None:
+def _serve_any_share(node: Any) -> None:
     def mine(user_id: str, key_id: str) -> Any:
         found = node.store.find(key_id)
         if found is None:
             raise no_such_key()
         return found
 
-    node._shares.mine = mine
+    node._shares.active_share = mine
 
 
-def _any_epoch_opens(service: LocalService) -> None:
+def _open_any_epoch(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        _opening_any_epoch(link.node)
+        _open_any_epoch_at(link.node)
 
 
-def _opening_any_epoch(node: Any) -> None:
-    usable = node._shares.usable
+def _open_any_epoch_at(node: Any) -> None:
+    usable = node._shares.usable_share
 
     def retired_too(user_id: str, key_id: str) -> StoredShare:
         with suppress(Refused):
@@ -210,31 +210,31 @@ def _opening_any_epoch(node: Any) -> None:
             return found
         return StoredShare(key_id, user_id, "", b"", b"", "active")
 
-    node._shares.usable = retired_too
+    node._shares.usable_share = retired_too
     node._vault.check_authentic = lambda *_: None
 
 
-ANY_EPOCH_OPENS: Final = Part("MPC nodes that open halves of retired epochs", _any_epoch_opens)
+ANY_EPOCH_OPENS: Final = Part("MPC nodes that open halves of retired epochs", _open_any_epoch)
 
 
-ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _any_share_signs)
+ANY_SHARE_SIGNS: Final = Part("MPC nodes that sign with shares not in force", _sign_with_any_share)
 
 # ------------------------------------------------------------------ grants
 
 
-def _forwarded_tokens(service: LocalService) -> None:
+def _forward_tokens(service: LocalService) -> None:
     """Every token that comes to the gateway's door is shown to both MPC nodes, too."""
 
     def forward(call: Call) -> None:
         for link in service.gateway.links.values():
             if isinstance(link.node, HostileNode) and call.token:
-                link.node.asked.append(Asked("(forwarded)", call.token, b""))
+                link.node.requests.append(RecordedRequest("(forwarded)", call.token, b""))
 
     app = service.gateway.app
-    app.middleware_stack = HostileDoor(app.build_middleware_stack(), before=forward)
+    app.middleware_stack = InterceptingProxy(app.build_middleware_stack(), before=forward)
 
 
-FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forwarded_tokens)
+FORWARDED_TOKENS: Final = Part("a gateway that forwards callers' tokens", _forward_tokens)
 
 
 class _AnyGrant(Grant):
@@ -251,15 +251,15 @@ class _AnyGrants:
         return _AnyGrant(_CONTENT.unpack(data[_MAC_BYTES:])[4:])
 
 
-def _any_grant(service: LocalService) -> None:
+def _accept_any_grant(service: LocalService) -> None:
     for link in service.gateway.links.values():
         link.node._boot._grants = _AnyGrants()
 
 
-ANY_GRANT: Final = Part("MPC nodes that accept any grant", _any_grant)
+ANY_GRANT: Final = Part("MPC nodes that accept any grant", _accept_any_grant)
 
 
-def _trusting_start(service: LocalService) -> None:
+def _trust_holdings_at_start(service: LocalService) -> None:
     activation = service.gateway.gateway.activation
 
     async def resolve_at_start() -> None:
@@ -270,29 +270,29 @@ def _trusting_start(service: LocalService) -> None:
 
 
 TRUSTING_START: Final = Part(
-    "a gateway that takes apart whatever MPC nodes say they hold", _trusting_start
+    "a gateway that takes apart whatever MPC nodes say they hold", _trust_holdings_at_start
 )
 
 
 # ------------------------------------------------------------------ stores
 
 
-def _left_in_log(service: LocalService) -> None:
+def _keep_write_log(service: LocalService) -> None:
     for link in service.gateway.links.values():
         link.node.store._database.forget = lambda: None
 
 
-LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _left_in_log)
+LEFT_IN_LOG: Final = Part("stores that do not empty their log of writes", _keep_write_log)
 
 
-class _AnybodysTrust(Trust):
+class _TrustAnybody(Trust):
     """Takes anybody for the MPC nodes."""
 
     def check(self, hellos: Any) -> None:
         pass
 
 
-class _AnySealKey(Trust):
+class _TrustAnySealKey(Trust):
     """Looks at identities alone."""
 
     def check(self, hellos: Any) -> None:
@@ -303,7 +303,7 @@ class _AnySealKey(Trust):
                 raise
 
 
-def _trusting(kind: type[Trust]) -> Callable[[LocalService], None]:
+def _replace_trust(kind: type[Trust]) -> Callable[[LocalService], None]:
     def replace_trust(service: LocalService) -> None:
         service.app.state.wallet._gateway._trust = kind(None)
 
@@ -311,23 +311,23 @@ def _trusting(kind: type[Trust]) -> Callable[[LocalService], None]:
 
 
 NO_IDENTITIES: Final = Part(
-    "a REST node that takes anybody for the MPC nodes", _trusting(_AnybodysTrust)
+    "a REST node that takes anybody for the MPC nodes", _replace_trust(_TrustAnybody)
 )
-ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _trusting(_AnySealKey))
+ANY_SEAL_KEY: Final = Part("a REST node that seals to any key", _replace_trust(_TrustAnySealKey))
 
 
-def _sealed_unseen(service: LocalService) -> None:
+def _skip_seal_key_check(service: LocalService) -> None:
     wallet = _wallet(service)
     activate = wallet._activate
     wallet._activate = lambda caller, key, made, nodes: activate(caller, key, made, {})
 
 
 SEALED_UNSEEN: Final = Part(
-    "a REST node that does not ask to which keys it has sealed", _sealed_unseen
+    "a REST node that does not ask to which keys it has sealed", _skip_seal_key_check
 )
 
 
-def _unsigned_mail(service: LocalService) -> None:
+def _accept_unsigned_messages(service: LocalService) -> None:
     sessions = service.app.state.wallet._sessions
     honest = sessions.client
 
@@ -335,7 +335,7 @@ def _unsigned_mail(service: LocalService) -> None:
         found = honest(*arguments, **keywords)
 
         def take(mail: Any) -> list[Any]:
-            plain = [unsigned(data) for data in mail]
+            plain = [strip_signature(data) for data in mail]
             return [out for data in plain for out in found._party.receive(*data)]
 
         found._take = take
@@ -344,46 +344,48 @@ def _unsigned_mail(service: LocalService) -> None:
     sessions.client = client
 
 
-def unsigned(data: bytes) -> tuple[PartyId, bytes]:
+def strip_signature(data: bytes) -> tuple[PartyId, bytes]:
     """Whom an envelope is from, and the envelope without its signature, which nobody looks at."""
     envelope = Envelope.decode(data)
     return envelope.sender, data if envelope.sealed else data[: -wire.SIGNATURE_BYTES]
 
 
-UNSIGNED_MAIL: Final = Part("a REST node that believes unsigned first messages", _unsigned_mail)
+UNSIGNED_MAIL: Final = Part(
+    "a REST node that believes unsigned first messages", _accept_unsigned_messages
+)
 
 
-def _any_record(service: LocalService) -> None:
+def _accept_any_record(service: LocalService) -> None:
     records = service.app.state.wallet._gateway._records
     records.check = lambda data, *_, **__: SignedRecord.from_bytes(data).record
 
 
-ANY_RECORD: Final = Part("a REST node that checks no record", _any_record)
+ANY_RECORD: Final = Part("a REST node that checks no record", _accept_any_record)
 
 # ------------------------------------------------------------------ presignatures
 
 
-def _no_allowances(service: LocalService) -> None:
+def _skip_allowances(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        link.node._presignatures.allowances.use = lambda *_: None
+        link.node._presignatures.usage_tokens.use = lambda *_: None
 
 
 NO_ALLOWANCES: Final = Part(
-    "an MPC node that keeps no list of presignatures which may be used", _no_allowances
+    "an MPC node that keeps no list of presignatures which may be used", _skip_allowances
 )
 
 
-def _stored_boots(service: LocalService) -> None:
+def _keep_boot_at_restart(service: LocalService) -> None:
     for link in service.gateway.links.values():
         link.node._boot.start = link.node._presignatures.clear = lambda: None
 
 
 STORED_BOOTS: Final = Part(
-    "MPC nodes that store boot and presignatures, and come back with them", _stored_boots
+    "MPC nodes that store boot and presignatures, and come back with them", _keep_boot_at_restart
 )
 
 
-def _any_header(service: LocalService) -> None:
+def _accept_any_header(service: LocalService) -> None:
     presigner = service.app.state.wallet._presigner
     headers: dict[bytes, PresignatureHeader] = {}
     make, opened = presigner.make, presigner.part
@@ -399,7 +401,9 @@ def _any_header(service: LocalService) -> None:
     presigner.make, presigner.part = noting, part
 
 
-ANY_HEADER: Final = Part("a REST node that opens a presignature under whatever header", _any_header)
+ANY_HEADER: Final = Part(
+    "a REST node that opens a presignature under whatever header", _accept_any_header
+)
 
 # ------------------------------------------------------------------ suspensions
 
@@ -408,7 +412,7 @@ def _wallet(service: LocalService) -> Any:
     return service.app.state.wallet
 
 
-class _Careless:
+class _ForgetfulSuspensions:
     """Remembers no key with which a node was caught cheating, and asks ``times`` times to have it
     suspended."""
 
@@ -429,10 +433,10 @@ class _Careless:
         pass
 
 
-def _careless(times: int) -> Callable[[LocalService], None]:
+def _ignore_failed_checks(times: int) -> Callable[[LocalService], None]:
     def weaken(service: LocalService) -> None:
         wallet = _wallet(service)
-        careless, vaults = _Careless(wallet._suspensions, times), wallet._vaults
+        careless, vaults = _ForgetfulSuspensions(wallet._suspensions, times), wallet._vaults
         signer = wallet._signer
         for room in (wallet, vaults, signer, signer._early, wallet._presigner):
             room._suspensions = careless
@@ -447,20 +451,20 @@ def _careless(times: int) -> Callable[[LocalService], None]:
     return weaken
 
 
-def _late_mail(service: LocalService) -> None:
+def _accept_late_messages(service: LocalService) -> None:
     _wallet(service)._sessions.check_token = lambda caller: None
 
 
-def _forgetful_gateway(service: LocalService) -> None:
+def _forget_suspensions(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
     async def take(body: wire.Suspend) -> bytes:
         return b""
 
-    suspensions.take = take  # type: ignore[method-assign]
+    suspensions.suspend = take  # type: ignore[method-assign]
 
 
-def _tells_once(service: LocalService) -> None:
+def _suspend_once(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
 
     async def take(body: wire.Suspend) -> bytes:
@@ -472,24 +476,24 @@ def _tells_once(service: LocalService) -> None:
                 await suspensions._links[party].call(scope, told, Times())
         return b""
 
-    suspensions.take = take  # type: ignore[method-assign]
+    suspensions.suspend = take  # type: ignore[method-assign]
 
 
-def _any_tag(service: LocalService) -> None:
+def _accept_any_tag(service: LocalService) -> None:
     suspensions = service.gateway.gateway.suspensions
-    suspensions.tag = lambda at: bytes(32)  # type: ignore[method-assign]
+    suspensions.is_authentic_tag = lambda at, tag: True  # type: ignore[method-assign]
 
 
-def _no_bound(service: LocalService) -> None:
+def _remember_all_suspensions(service: LocalService) -> None:
     service.gateway.gateway.suspensions._has_room = lambda key_id: True  # type: ignore[method-assign]
 
 
-def _any_notice(service: LocalService) -> None:
+def _accept_any_notice(service: LocalService) -> None:
     for link in service.gateway.links.values():
-        _suspending(link.node)
+        _suspend_for_anybody(link.node)
 
 
-def _suspending(node: Any) -> None:
+def _suspend_for_anybody(node: Any) -> None:
     def suspend(grant: Any, data: bytes) -> wire.Body:
         at = wire.SuspendKey.from_bytes(data)
         node.store.suspend(at.occasion.key_id.hex(), "somebody said so")
@@ -499,17 +503,21 @@ def _suspending(node: Any) -> None:
     node._verbs = {**node._verbs, "suspend": suspend}
 
 
-CARELESS: Final = Part("a REST node that goes on after a failed check", _careless(0))
-ASKS_ONCE: Final = Part("a REST node that asks once to have a key suspended", _careless(1))
-LATE_MAIL: Final = Part("a REST node that looks at what comes after the token", _late_mail)
-FORGETFUL_GATEWAY: Final = Part("a gateway that remembers no suspension", _forgetful_gateway)
-TELLS_ONCE: Final = Part("a gateway that tells each MPC node once", _tells_once)
-ANY_TAG: Final = Part("a gateway that suspends for anybody", _any_tag)
-NO_BOUND: Final = Part("a gateway that remembers every suspension", _no_bound)
-ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _any_notice)
+CARELESS: Final = Part("a REST node that goes on after a failed check", _ignore_failed_checks(0))
+ASKS_ONCE: Final = Part(
+    "a REST node that asks once to have a key suspended", _ignore_failed_checks(1)
+)
+LATE_MAIL: Final = Part(
+    "a REST node that looks at what comes after the token", _accept_late_messages
+)
+FORGETFUL_GATEWAY: Final = Part("a gateway that remembers no suspension", _forget_suspensions)
+TELLS_ONCE: Final = Part("a gateway that tells each MPC node once", _suspend_once)
+ANY_TAG: Final = Part("a gateway that suspends for anybody", _accept_any_tag)
+NO_BOUND: Final = Part("a gateway that remembers every suspension", _remember_all_suspensions)
+ANY_NOTICE: Final = Part("MPC nodes that suspend for anybody", _accept_any_notice)
 
 
-def stranger(user_id: str, key_id: str) -> wire.Suspend:
+def strangers_suspension(user_id: str, key_id: str) -> wire.Suspend:
     """A suspension by somebody who had no session and has no share."""
     at = wire.Occasion(user_id, bytes.fromhex(key_id), SystemRng().bytes(32))
     return wire.Suspend(at, bytes(32), {j: SystemRng().bytes(60) for j in MPC_NODES}, "ed25519")
@@ -518,9 +526,9 @@ def stranger(user_id: str, key_id: str) -> wire.Suspend:
 # ------------------------------------------------------------------ an MPC node's word
 
 
-def _hearsay(service: LocalService) -> None:
+def _believe_other_nodes_votes(service: LocalService) -> None:
     activation = service.gateway.gateway.activation
-    honest = activation._begin
+    honest = activation._new_decision
 
     async def begin(*arguments: Any, **keywords: Any) -> Decision:
         decision = await honest(*arguments, **keywords)
@@ -528,10 +536,10 @@ def _hearsay(service: LocalService) -> None:
         decision._learn = lambda signed, by: learn(signed, None)  # type: ignore[method-assign]
         return decision
 
-    activation._begin = begin  # type: ignore[method-assign]
+    activation._new_decision = begin  # type: ignore[method-assign]
 
 
-class _NeverOff:
+class _AlwaysOpen:
     """Takes every session for one that is still in the books."""
 
     def __init__(self, honest: Any) -> None:
@@ -544,45 +552,49 @@ class _NeverOff:
         return getattr(self._honest, name)
 
 
-def _hears_too_late(service: LocalService) -> None:
-    waves: Any = service.gateway.gateway._waves
-    waves._sessions = _NeverOff(waves._sessions)
+def _route_closed_sessions(service: LocalService) -> None:
+    router: Any = service.gateway.gateway._router
+    router._sessions = _AlwaysOpen(router._sessions)
 
 
-HEARSAY: Final = Part("a gateway that believes an MPC node about the other", _hearsay)
+HEARSAY: Final = Part(
+    "a gateway that believes an MPC node about the other", _believe_other_nodes_votes
+)
 HEARS_TOO_LATE: Final = Part(
-    "a gateway that carries what comes of sessions that are off", _hears_too_late
+    "a gateway that carries what comes of sessions that are off", _route_closed_sessions
 )
 
 
-def _turns_on_its_word(service: LocalService) -> None:
+def _end_turns_on_request(service: LocalService) -> None:
     sessions = service.gateway.gateway.sessions
     honest = sessions.begin
 
     async def begin(*arguments: Any) -> Session:
         session = await honest(*arguments)
-        session.to_come = 0
+        session.requests_to_come = 0
         return session
 
     sessions.begin = begin  # type: ignore[method-assign, assignment]
 
 
-class _MeetsOnce(Meeting):
+class _IntroducesOnce(NodeIntroduction):
     """Introduces the MPC nodes at the start and never again, whatever came of it."""
 
-    async def attend(self) -> None:
-        if not self.over:
-            await super().attend()
+    async def ensure_introduced(self) -> None:
+        if not self.start_is_over:
+            await super().ensure_introduced()
 
 
-def _meets_once(service: LocalService) -> None:
+def _introduce_once(service: LocalService) -> None:
     gateway = service.gateway.gateway
-    gateway.meeting = _MeetsOnce(
-        gateway.links, gateway.activation, gateway.attestations, gateway.meeting._clock
+    gateway.introduction = _IntroducesOnce(
+        gateway.links, gateway.activation, gateway.attestations, gateway.introduction._clock
     )
 
 
 TURNS_ON_ITS_WORD: Final = Part(
-    "a gateway that ends a turn when an MPC node says so", _turns_on_its_word
+    "a gateway that ends a turn when an MPC node says so", _end_turns_on_request
 )
-MEETS_ONCE: Final = Part("a gateway that introduces MPC nodes at its start alone", _meets_once)
+INTRODUCES_ONCE: Final = Part(
+    "a gateway that introduces MPC nodes at its start alone", _introduce_once
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mpcsim.testing.api_sequence import Call, is_broken_invariant
 from mpcsim.testing.backend import service_checks as checks
 from mpcsim.testing.backend.service import Answer, Request
 from mpcsim.testing.machine.api_steps.base import HASH, PASSWORD, Skipped, article, share_name, step
@@ -9,12 +10,11 @@ from mpcsim.testing.machine.api_steps.keys import KeySteps
 from mpcsim.testing.machine.api_steps.registered import listed
 from mpcsim.testing.machine.api_steps.signing import SigningSteps
 from mpcsim.testing.model import Key
-from mpcsim.testing.story import Call, is_told
 
-__tracebackhide__ = is_told
+__tracebackhide__ = is_broken_invariant
 
 
-class CrowdSteps(KeySteps, SigningSteps):
+class ConcurrentSteps(KeySteps, SigningSteps):
     """Send several requests at once."""
 
     @step

@@ -7,8 +7,8 @@ import pytest
 
 from mpcsim.errors import UsageError
 from mpcsim.testing import ApiRun, check_wallet_service, plugin
+from mpcsim.testing.backend import known_deviations
 from mpcsim.testing.backend import service_checks as checks
-from mpcsim.testing.backend import waivers
 from tests.helpers.processes import pytest_with_the_kit
 from tests.testing import faulty
 from tests.testing.own_node import OwnNode
@@ -27,31 +27,31 @@ def test_a_step_that_is_waived_is_not_taken() -> None:
     with OwnNode(faulty.PlainHealth) as target:
         with pytest.raises(checks.body_is_as_specified.Broken):
             ApiRun(target).health()
-        api = ApiRun(target, waivers={"health": OURS})
+        api = ApiRun(target, known_deviations={"health": OURS})
         api.health()
-        assert api.story.steps == []
+        assert api.sequence.steps == []
         assert api.calls == 0
-        assert api.waivers.met["health"] == 1
+        assert api.known_deviations.use_counts["health"] == 1
 
 
 @pytest.mark.parametrize("name", ["body_is_as_specified", "health/body_is_as_specified"])
 def test_an_invariant_that_is_waived_may_be_broken(name: str) -> None:
     with OwnNode(faulty.PlainHealth) as target:
-        api = ApiRun(target, waivers={name: OURS})
+        api = ApiRun(target, known_deviations={name: OURS})
         api.health()
         assert api.calls == 1
-        assert api.waivers.met[name] == 1
+        assert api.known_deviations.use_counts[name] == 1
 
 
 def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
     reasons = {"error_is_as_specified": OURS, "sign_nonsense/answer_is_as_specified": OURS}
     with OwnNode(faulty.ErrorsOfTheFramework) as target:
-        api = ApiRun(target, waivers=reasons)
+        api = ApiRun(target, known_deviations=reasons)
         api.generate("alice", "ed25519")
         api.sign_nonsense("alice", "ed25519", "no message")
         with pytest.raises(checks.answer_is_as_specified.Broken) as caught:
             api.sign_with_damage("alice", "ed25519", "share", "middle")
-        assert f"api = ApiRun(target, waivers={reasons})" in str(caught.value)
+        assert f"api = ApiRun(target, known_deviations={reasons})" in str(caught.value)
         # Outside of a step nothing is waived.
         with pytest.raises(checks.error_is_as_specified.Broken):
             checks.error_is_as_specified(api.exchanged[-1][1])
@@ -59,11 +59,11 @@ def test_it_is_waived_where_it_says_and_nowhere_else() -> None:
 
 def test_a_step_that_cannot_go_on_ends_there() -> None:
     with OwnNode(NoTokens) as target:
-        api = ApiRun(target, waivers={"key_token/body_is_as_specified": OURS})
+        api = ApiRun(target, known_deviations={"key_token/body_is_as_specified": OURS})
         api.generate("alice", "ed25519")
         api.key_token("alice", "ed25519")
         api.sign("alice", "ed25519")
-        steps = [step.call.method for step in api.story.steps]
+        steps = [step.call.method for step in api.sequence.steps]
         assert steps == ["generate", "key_token", "sign"]
 
 
@@ -73,12 +73,12 @@ def test_an_exception_with_nothing_waived_is_no_waiver() -> None:
             raise KeyError("of the target's own")
 
     with Broken() as target, pytest.raises(KeyError):
-        ApiRun(target, waivers={"body_is_as_specified": OURS}).health()
+        ApiRun(target, known_deviations={"body_is_as_specified": OURS}).health()
 
 
 def test_how_often_each_was_needed() -> None:
     reasons = {"health": "a", "keys": "b", "sign": "c"}
-    assert waivers.told(reasons, {"health": 1, "keys": 1200}) == [
+    assert known_deviations.report_lines(reasons, {"health": 1, "keys": 1200}) == [
         "waived: health, needed once: a",
         "waived: keys, needed 1,200 times: b",
         "waived: sign, not needed: c",
@@ -100,9 +100,9 @@ def test_how_often_each_was_needed() -> None:
 )
 def test_a_waiver_of_nothing_is_an_error(reasons: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        ApiRun(object(), waivers=reasons)  # type: ignore[arg-type]
+        ApiRun(object(), known_deviations=reasons)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=message):
-        check_wallet_service(object(), waivers=reasons)  # type: ignore[arg-type]
+        check_wallet_service(object(), known_deviations=reasons)  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------------- with the plugin
@@ -143,5 +143,5 @@ def test_a_file_of_waivers_that_is_none(tmp_path: Path, text: str | None, messag
         path.write_text(text)
     config = SimpleNamespace(getoption=lambda name: str(path))
     with pytest.raises(pytest.UsageError, match=message) as refused:
-        plugin.waivers_of(config)  # type: ignore[arg-type]
+        plugin.known_deviations_of(config)  # type: ignore[arg-type]
     assert str(refused.value).startswith(f"--wallet-waivers {path}: ")

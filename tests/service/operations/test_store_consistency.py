@@ -15,8 +15,8 @@ from mpcsim.cli.token import credentials
 from mpcsim.errors import UsageError
 from mpcsim.ids import MPC_NODES, ROLES
 from mpcsim.protocols.key_share import KeyShare
-from mpcsim.service.gateway.fitting import Key, Misfit, misfit
 from mpcsim.service.gateway.registry import Registry
+from mpcsim.service.gateway.store_consistency import Inconsistency, KnownKey, inconsistency_of
 from mpcsim.service.operations.data_folder import store_file
 from mpcsim.service.rpc.standing import ACTIVE, Holding
 from mpcsim.service.storage.database import Database
@@ -40,7 +40,7 @@ def told(caplog, level):
     return sorted(
         record.getMessage().partition(". ")[0]
         for record in caplog.records
-        if record.levelno == level and record.name == "mpcsim.service.gateway.fitting"
+        if record.levelno == level and record.name == "mpcsim.service.gateway.store_consistency"
     )
 
 
@@ -224,7 +224,7 @@ def test_files_that_are_refused(tmp_path, past, role, kind):
 def test_of_shares_of_one_key_that_nobody_has_registered_the_older_is_named(older):
     shares = {p: [Holding("", "u", "ed25519", b"", ACTIVE, int(p != older))] for p in MPC_NODES}
     text = f"the {ROLES[older]} holds an older share of this key, and it is not registered"
-    assert misfit(Key(None, shares), frozenset()) == Misfit(
+    assert inconsistency_of(KnownKey(None, shares), frozenset()) == Inconsistency(
         text, (file("gateway"), file(ROLES[older]))
     )
 
