@@ -16,7 +16,7 @@ RETRY_AFTER: Final = "Retry-After"
 Statuses = tuple[int, ...]
 
 _NO: Final = "no"
-_UNSUPPORTED: Final = (404, 405, 413, 415, 431, 501, 505)
+_UNSUPPORTED: Final = (404, 405, 413, 414, 415, 431, 501, 505)
 _WAIT: Final = "yes, after `Retry-After`"
 
 
@@ -182,6 +182,7 @@ _BY_STATUS: Final = {
     410: Code.SESSION_GONE,
     412: Code.SESSION_GONE,
     413: Code.UNSUPPORTED,
+    414: Code.UNSUPPORTED,
     415: Code.UNSUPPORTED,
     424: Code.UPSTREAM_DOWN,
     429: Code.LIMITED,

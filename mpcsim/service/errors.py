@@ -39,6 +39,10 @@ RECOVERY: Final = "recovery"
 curve)."""
 
 
+CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+"""Header of every 401 (RFC 9110, 15.5.2)."""
+
+
 class Refused(MpcError):
     """A request was not carried out. The text may be shown to anyone who may make the request.
 
@@ -67,7 +71,8 @@ class Refused(MpcError):
 
     def headers(self) -> dict[str, str]:
         """Return the headers of an answer with this error."""
-        return self.code.headers(self.retry_after_s)
+        headers = self.code.headers(self.retry_after_s)
+        return headers | CHALLENGE if self.status == UNAUTHORIZED else headers
 
 
 class Undecided(Refused):

@@ -406,7 +406,7 @@ USES = [
     ),
     uses(
         Tag.SUSPENSION_TAG,
-        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key), AbortedSession(**at)),
+        lambda key, **at: Suspensions.session_tag(Stub(_tag_key=key, _day=7), AbortedSession(**at)),
         "key user_id key_id session_id",
     ),
     of_fields(

@@ -47,7 +47,7 @@ def test_whoever_may_retry_is_told_when():
 def test_by_the_status():
     assert code_of_status(404) is Code.NOT_FOUND
     assert code_of_framework_status(404) is Code.UNSUPPORTED
-    for status in (405, 413, 415, 431, 501, 505):
+    for status in (405, 413, 414, 415, 431, 501, 505):
         assert code_of_status(status) is code_of_framework_status(status) is Code.UNSUPPORTED
     assert code_of_status(418) is Code.BAD_REQUEST
     assert code_of_status(302) is code_of_status(507) is Code.INTERNAL

@@ -61,10 +61,7 @@ def create_app(execute: Execute, token: str) -> App:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, Refused)
-        headers = error.headers()
-        if error.status == UNAUTHORIZED:
-            headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse({"error": str(error)}, error.status, headers)
+        return JSONResponse({"error": str(error)}, error.status, error.headers())
 
     return App(
         routes=[

@@ -169,7 +169,7 @@ def open_gateway(
         if options.mpc_nodes is None:
             _run_to_completion(introduction.introduce())
         router = MessageRouter(sessions, links, carrier, attestations.deliver_after_abort)
-        suspensions = Suspensions(registry, links, sessions)
+        suspensions = Suspensions(registry, links, sessions, options.clock, now)
         parts = GatewayParts(
             sessions,
             router=router,

@@ -26,6 +26,7 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 import h11
+from h11._receivebuffer import ReceiveBuffer
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -49,6 +50,10 @@ makes tens of thousands of what comes at once."""
 CONNECTIONS_A_TURN: Final = 8
 """Connections of which requests are begun before everything else gets its turn: answers that are
 being computed take several turns, and so many times longer the more begins in each."""
+MOST_LINES: Final = 100
+"""Lines of a header, and of a trailer: reading one takes longer than many bytes do."""
+MOST_TARGET_BYTES: Final = 8000
+"""Length of a request's target (RFC 9112, 3)."""
 FRAMING_SHARE: Final = 4
 """Divisor of a body's bytes: so much may chunk sizes take beyond what a header may have."""
 VERSIONS: Final = (b"1.0", b"1.1")
@@ -57,9 +62,12 @@ _CONTENT_LENGTH: Final = re.compile(
 )
 _HOST: Final = re.compile(rb"(\[[0-9A-Za-z:._~%-]+\]|[0-9A-Za-z._~!$&'()*+,;=%-]*)(:[0-9]*)?")
 """A field's value: a host, of which nothing may be left, and a port (RFC 9110, 7.2)."""
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?#]*)(.*)", re.IGNORECASE)
+"""A target in absolute form: where the request is for, and the origin form (RFC 9112, 3.2)."""
 INVALID_HOST: Final = "Invalid Host: there must be one, and a host's name (RFC 9112, 3.2)"
 PROTOCOL_ERRORS: Final = {
     HTTPStatus.BAD_REQUEST: "The request is not as HTTP/1.1 has it (RFC 9112)",
+    HTTPStatus.REQUEST_URI_TOO_LONG: f"The target has more than {MOST_TARGET_BYTES} bytes",
     HTTPStatus.NOT_IMPLEMENTED: "The only transfer encoding is chunked",
     HTTPStatus.HTTP_VERSION_NOT_SUPPORTED: "The versions of HTTP are 1.0 and 1.1",
 }
@@ -261,6 +269,22 @@ class Connections:
         loop.call_later(LOG_EVERY_S, self._log, limit, loop)
 
 
+class BoundedLines(ReceiveBuffer):
+    """h11's buffer, with a limit on the lines of a header or trailer."""
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Return the lines of a header or trailer that has come whole.
+
+        Raises:
+            h11.RemoteProtocolError: there are too many to be read.
+        """
+        lines = super().maybe_extract_lines()
+        if lines is not None and len(lines) > MOST_LINES:
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            raise h11.RemoteProtocolError(f"more than {MOST_LINES} lines", status)
+        return lines
+
+
 class BoundedParser(h11.Connection):
     """h11's parser, with a limit on whatever of a request is not its body.
 
@@ -271,6 +295,7 @@ class BoundedParser(h11.Connection):
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__(h11.SERVER, most_bytes)
+        self._receive_buffer = BoundedLines()
         self._most_bytes = most_bytes
         self._taken = 0
         """Bytes of the present header or body that are not payload."""
@@ -282,6 +307,8 @@ class BoundedParser(h11.Connection):
         """The status of the answer to what it could not accept."""
         self.has_invalid_host = False
         """Whether that was for its ``Host``: none, several, or none that a host can have."""
+        self.has_many_lines = False
+        """Whether that was for the number of lines."""
 
     def begin_turn(self) -> None:
         """Allow ``EVENTS_A_TURN`` more events."""
@@ -313,6 +340,7 @@ class BoundedParser(h11.Connection):
             self._refuse_if_too_long(is_no_request)
             self.refused = HTTPStatus(error.error_status_hint)
             self.has_invalid_host = "Host: header" in str(error)  # h11 counts them
+            self.has_many_lines = "lines" in str(error)
             raise
         taken = before - self.buffered_bytes
         self._taken += taken
@@ -322,6 +350,7 @@ class BoundedParser(h11.Connection):
         self._refuse_if_too_long()
         if isinstance(event, h11.Request):
             self._check_request(event, header[:taken])
+            event = self._in_origin_form(event)
         if (
             event is not h11.NEED_DATA
             and event is not h11.PAUSED
@@ -331,6 +360,9 @@ class BoundedParser(h11.Connection):
         return event
 
     def _check_request(self, event: h11.Request, header: bytes) -> None:
+        if len(event.target) > MOST_TARGET_BYTES:
+            self.refused = HTTPStatus.REQUEST_URI_TOO_LONG
+            raise h11.RemoteProtocolError("a long target")
         if event.http_version not in VERSIONS:
             self.refused = HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
             raise h11.RemoteProtocolError("HTTP/1.0 and HTTP/1.1 are understood")
@@ -342,6 +374,25 @@ class BoundedParser(h11.Connection):
         if is_chunked and _CONTENT_LENGTH.search(header):
             self.refused = HTTPStatus.BAD_REQUEST
             raise h11.RemoteProtocolError("both Transfer-Encoding and Content-Length")
+
+    def _in_origin_form(self, event: h11.Request) -> h11.Request:
+        """Return a request by its path alone, also where its target has this server's name."""
+        absolute = _ABSOLUTE.fullmatch(event.target)
+        if absolute is None:
+            return event
+        authority, rest = absolute.groups()
+        named = _HOST.fullmatch(authority)
+        if named is None or not named[1]:
+            self.refused = HTTPStatus.BAD_REQUEST
+            raise h11.RemoteProtocolError("no host in the target")
+        target = rest if rest.startswith(b"/") else b"/" + rest
+        return h11.Request(
+            method=event.method,
+            headers=event.headers,
+            target=target,
+            http_version=event.http_version,
+            _parsed=True,
+        )
 
     def _refuse_if_too_long(self, is_refused_anyway: bool = False) -> None:
         most = self._most_bytes + self._payload // FRAMING_SHARE
@@ -503,7 +554,10 @@ class HttpConnection(H11Protocol):
         status = self.conn.refused or HTTPStatus.BAD_REQUEST
         if status is HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
             self._among.count_closed(Limit.LONG_HEADER, self)
-            msg = f"The header has more than {self._among.limits.header_bytes} bytes"
+            most = f"{self._among.limits.header_bytes} bytes"
+            if self.conn.has_many_lines:
+                most = f"{MOST_LINES} lines"
+            msg = f"The header has more than {most}"
         else:
             self._among.count_closed(Limit.BROKEN, self)
             msg = INVALID_HOST if self.conn.has_invalid_host else PROTOCOL_ERRORS.get(status, msg)

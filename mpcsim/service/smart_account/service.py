@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Final
 
@@ -47,6 +48,7 @@ from mpcsim.service.smart_account.operation.fields import (
 )
 from mpcsim.service.smart_account.operation.limits import (
     DEFAULT_BUDGET,
+    NO_BOUND,
     Budget,
     KnownOperation,
     KnownOperations,
@@ -84,6 +86,7 @@ class SmartAccountService:
         *,
         deposit: int = DEFAULT_DEPOSIT,
         budget: int | None = None,
+        gas_budget: int = NO_BOUND,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -91,11 +94,12 @@ class SmartAccountService:
             deposit: of the paymaster, in wei.
             budget: what is sponsored for each user in a day, in wei; as much may be lost by the
                 bundler.
+            gas_budget: what each user's transactions may use in a day, in units of gas.
             now: seconds since 1970 UTC.
         """
         self.chain = chain
         budget = DEFAULT_BUDGET if budget is None else budget
-        self._made_with = bundler, sponsor, deposit, budget, now
+        self._made_with = bundler, sponsor, deposit, budget, gas_budget, now
         self.bundler = TransactionSender(chain, bundler)
         self.deployment: Deployment = deploy(self.bundler, sponsor, deposit=deposit)
         self._sponsor = Sponsor(chain, self.deployment.paymaster, sponsor)
@@ -105,6 +109,7 @@ class SmartAccountService:
         self._known = KnownOperations()
         self._budget = Budget(budget, now)
         self._risk = Budget(budget, now, "bundler")
+        self._gas_budget = Budget(gas_budget, now, "chain", "gas")
         self._lock = threading.Lock()
         """Lock of the known operations: held for a look at them, never while the chain is asked."""
         self._answers: Mapping[Endpoint, Callable[[Mapping[str, object], str], Reply]] = {
@@ -139,11 +144,17 @@ class SmartAccountService:
         Raises:
             UsageError, ChainUnavailable: as when this one was made.
         """
-        bundler, sponsor, deposit, budget, now = self._made_with
+        bundler, sponsor, deposit, budget, gas_budget, now = self._made_with
         made = SmartAccountService(
-            self.chain, bundler, sponsor, deposit=deposit, budget=budget, now=now
+            self.chain,
+            bundler,
+            sponsor,
+            deposit=deposit,
+            budget=budget,
+            gas_budget=gas_budget,
+            now=now,
         )
-        made._budget, made._risk = self._budget, self._risk
+        made._budget, made._risk, made._gas_budget = self._budget, self._risk, self._gas_budget
         return made
 
     def owner_account(self, owner: ChecksumAddress) -> ChecksumAddress:
@@ -278,14 +289,22 @@ class SmartAccountService:
             if known.transaction is not None and self.chain.receipt(known.transaction) is None:
                 raise Inconsistent(f"operation {to_wire(user_op_hash)} is on its way already")
             self._release_risk(user_id)
-            most = _bundle_gas(operation) * operation.max_fee_per_gas
-            day = self._risk.spend(user_id, most)
-            try:
-                known.transaction = self._bundle(operation)
-            except (BadRequest, Refused, JsonRpcError):  # nothing was sent
-                self._risk.give_back(user_id, most, day)
-                raise
-            known.at_risk, known.day = most, day
+            used = _bundle_gas(operation)
+            most = used * operation.max_fee_per_gas
+            with ExitStack() as undo:
+                day = self._risk.spend(user_id, most)
+                undo.callback(self._risk.give_back, user_id, most, day)
+                self._gas_budget.spend(user_id, used)
+                undo.callback(self._gas_budget.give_back, user_id, used, day)
+                try:
+                    known.transaction = self._bundle(operation)
+                except (BadRequest, Refused, JsonRpcError):  # nothing was sent
+                    raise
+                except BaseException:
+                    undo.pop_all()
+                    raise
+                undo.pop_all()
+            known.at_risk, known.gas, known.day = most, used, day
         return {"user_op_hash": to_wire(user_op_hash)}
 
     def _release_risk(self, user_id: str) -> None:
@@ -302,7 +321,8 @@ class SmartAccountService:
                 paid = 0 if found is None else int(found["actual_gas_cost"], 16)
                 lost = max(0, receipt.gas_used * receipt.effective_gas_price - paid)
                 self._risk.give_back(user_id, known.at_risk - lost, known.day)
-                known.at_risk = 0
+                self._gas_budget.give_back(user_id, known.gas - receipt.gas_used, known.day)
+                known.at_risk = known.gas = 0
 
     def _receipt(self, request: Mapping[str, object], user_id: str) -> Reply:
         result = parse_bytes("result", request.get("result"))

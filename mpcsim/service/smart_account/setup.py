@@ -12,7 +12,7 @@ from eth_utils.crypto import keccak
 
 from mpcsim.crypto.rng import Rng, SystemRng
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.chain.anvil import AnvilChain
+from mpcsim.service.smart_account.chain.anvil import GAS_OF_USER, AnvilChain
 from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
 from mpcsim.service.smart_account.chain.embedded import EmbeddedChain
 from mpcsim.service.smart_account.chain.jsonrpc import JsonRpcChain
@@ -56,7 +56,14 @@ def over_own_process(*, rng: Rng | None = None, budget: int | None = None) -> Sm
     bundler, sponsor, balances = _fresh_accounts(rng)
     chain = AnvilChain(balances)
     try:
-        return SmartAccountService(chain, bundler, sponsor, deposit=EMBEDDED_DEPOSIT, budget=budget)
+        return SmartAccountService(
+            chain,
+            bundler,
+            sponsor,
+            deposit=EMBEDDED_DEPOSIT,
+            budget=budget,
+            gas_budget=GAS_OF_USER,
+        )
     except BaseException:
         chain.close()
         raise

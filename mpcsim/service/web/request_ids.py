@@ -31,6 +31,8 @@ _HEADER: Final = HEADER.lower().encode()
 _accepted: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}").fullmatch
 _CODE: Final = b"x-error-code"
 _is_member_name: Final = re.compile(r"[A-Za-z0-9._-]{1,64}").fullmatch
+MOST_MEMBERS: Final = 16
+"""Members of a query: no endpoint takes more than a few, and each is decoded."""
 _ENCODED_SLASH: Final = re.compile(rb"%2f", re.IGNORECASE)
 _SINGLETONS: Final = {
     name.lower().encode(): name
@@ -97,11 +99,10 @@ class RequestIds:
         found = [field for field, _ in scope["headers"] if field in _SINGLETONS]
         try:
             if len(found) != len({*found}):
-                await _refuse_repeated(_SINGLETONS[max(found, key=found.count)], named)
-            elif b"&" in scope["query_string"] and (
-                member := _repeated_member(scope["query_string"])
-            ):
-                await _refuse_repeated(member, named)
+                field = _SINGLETONS[max(found, key=found.count)]
+                await _refuse(f"Invalid {field}: there are several", named)
+            elif b"&" in scope["query_string"] and (fault := _fault_of(scope["query_string"])):
+                await _refuse(fault, named)
             else:
                 await self.app(scope, receive, named)
         finally:
@@ -114,18 +115,19 @@ def _decode_path(raw: bytes) -> str:
     return unquote(_ENCODED_SLASH.sub(b"%252F", raw).decode("latin-1"))
 
 
-def _repeated_member(query: bytes) -> str | None:
-    """Return the name of a member that a query has more than once, if there is one."""
+def _fault_of(query: bytes) -> str | None:
+    """Return why a query of several members is refused; None: it is not."""
+    if query.count(b"&") >= MOST_MEMBERS:
+        return f"Invalid query: there are more than {MOST_MEMBERS} members"
     counts = Counter(name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
     name, count = counts.most_common(1)[0] if counts else ("", 0)
     if count < 2:
         return None
-    return name if _is_member_name(name) else "query"
+    return f"Invalid {name if _is_member_name(name) else 'query'}: there are several"
 
 
-async def _refuse_repeated(name: str, send: Send) -> None:
-    """Answer a request in which a field or member that must be single is repeated."""
-    text = f"Invalid {name}: there are several"
+async def _refuse(text: str, send: Send) -> None:
+    """Answer a request that is refused before anybody has looked at what it asks for."""
     body = json.dumps({"error": text}).encode()
     headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
     headers |= Code.BAD_REQUEST.headers()

@@ -17,6 +17,7 @@ from mpcsim.service.gateway.registry import RegisteredKey
 from mpcsim.service.rpc import suspension_notices, wire
 from mpcsim.service.rpc.statements import SignedRecord, SuspensionReceipt, is_signed_by
 from mpcsim.service.rpc.suspension_notices import notice_digest
+from mpcsim.service.web.user_limits import TokenBucket
 from tests.helpers.gateway import (
     Client,
     Failed,
@@ -29,6 +30,7 @@ from tests.helpers.gateway import (
 )
 
 SUSPENDED = "this key is suspended: an MPC node was caught cheating with it; recover it"
+OFTEN = 20
 CAUGHT = "the client caught party 2 cheating"
 
 
@@ -38,6 +40,7 @@ def soon(monkeypatch):
     monkeypatch.setattr(suspensions, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(suspensions, "LAST_RETRY_S", 0.05)
     monkeypatch.setattr(suspensions, "PROMPT_S", 0.05)
+    monkeypatch.setattr(suspensions, "MOST_OFTEN", TokenBucket(OFTEN, 60.0))
 
 
 def at_the_nodes(gateway):
@@ -441,6 +444,25 @@ async def test_what_opens_nowhere_fills_no_registry_and_keeps_no_genuine_one_bac
     await refused(client, share)
     assert at_the_nodes(gateway) == {OPERATOR: CAUGHT, INSTITUTION: CAUGHT}
     await heals(client, share)
+
+
+async def test_what_opens_nowhere_is_written_and_logged_so_often_and_no_more(gateway, client):
+    """Somebody has had sessions, and no share: each suspension is lifted at once."""
+    share = await give_key(gateway, client, "ed25519")
+    found = []
+    for body in await occasions(gateway, client, share, OFTEN + 2):
+        found.append((await client.post("suspend", body)).status_code)
+        await delivered(gateway)
+    assert found == [204] * OFTEN + [503] * 2
+    await refused(client, share)
+
+
+@pytest.mark.parametrize(("days", "status"), [(suspensions.TAG_DAYS, 204), (8, 403)])
+async def test_a_tag_outlives_the_token_by_some_days(days, status, wall_clock, gateway, client):
+    share = await give_key(gateway, client, "ed25519")
+    body = await client.suspension(share)
+    wall_clock.now += days * suspensions.DAY_S
+    assert (await client.post("suspend", body)).status_code == status
 
 
 async def test_of_a_key_that_is_suspended_for_good_no_more_is_remembered(gateway, client):

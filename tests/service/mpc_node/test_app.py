@@ -161,6 +161,7 @@ def test_the_grant_is_looked_for_in_its_header():
                 headers = {} if header is None else {"authorization": header.encode("latin-1")}
                 answer = await http.post("/standing", content=body, headers=headers)
                 assert answer.status_code == 401
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
                 assert answer.json() == {
                     "error": "the request bears no grant",
                     "party": OPERATOR,

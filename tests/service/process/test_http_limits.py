@@ -23,6 +23,7 @@ from mpcsim.service.process.http_limits import (
     CONNECTIONS_A_TURN,
     LOG_EVERY_S,
     MOST_DROPPED_BYTES,
+    MOST_TARGET_BYTES,
     OTHER_FILES,
     ConnectionLimits,
     Connections,
@@ -240,7 +241,16 @@ def test_the_length_of_headers(server):
     assert server.connect().send(ask(f"X: {'x' * room}\r\n")).status() == 200
     said = server.connect().send(ask(f"XX: {'x' * room}\r\n")).error(431)
     assert said == "The header has more than 32768 bytes"
-    assert server.closed == {Limit.LONG_HEADER: 1}
+    said = server.connect().send(ask("X:\r\n" * 99)).error(431)
+    assert said == "The header has more than 100 lines"
+    assert server.closed == {Limit.LONG_HEADER: 2}
+
+
+def test_the_length_of_targets(server):
+    longest = b"/" * MOST_TARGET_BYTES
+    assert server.connect().send(ask().replace(b"/", longest, 1)).status() == 200
+    said = server.connect().send(ask().replace(b"/", longest + b"/", 1)).error(414)
+    assert said == "The target has more than 8000 bytes"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from uvicorn.server import ServerState
 
 from mpcsim.service.operations.serving import ErrorBoundary
-from mpcsim.service.process.http_limits import ConnectionLimits, Connections
+from mpcsim.service.process.http_limits import MOST_LINES, ConnectionLimits, Connections
 from tests.helpers.tiers import examples
 
 LIMITS = ConnectionLimits(header_bytes=1024)
@@ -137,7 +137,7 @@ def understood(stream: bytes) -> Heard:
             return heard
         match event:
             case h11.Request():
-                path = event.target.partition(b"?")[0]
+                path = event.target.removeprefix(b"http://here").partition(b"?")[0]
                 request, body = event, bytearray()
                 if {b"content-length", b"transfer-encoding"} <= dict(event.headers).keys():
                     heard.is_closed = True  # RFC 9112, 6.1: a server may refuse; ours does
@@ -252,6 +252,7 @@ def test_the_same_byte_by_byte(stream):
 HEAD = b"POST / HTTP/1.1\r\nHost: here\r\n"
 LENGTH = b"Content-Length: 8\r\n\r\n"
 NEXT = b"GET /next HTTP/1.1\r\nHost: here\r\n\r\n"
+NOWHERE = (b"http:///next", b"http://:80/next", b"https://a@here/next", b"HTTP://[/next")
 
 
 @pytest.mark.parametrize("upgrade", [b"h2c", b"websocket", b"TLS/1.0"])
@@ -283,12 +284,26 @@ def test_trailer_fields_are_no_header_fields():
         (b"GET / HTTP/1.1\r\nHost: here\r\nHost: there\r\n\r\n", 400),
         (HEAD + b"Content-Length: 8\r\nContent-Length: 9\r\n\r\n" + BODY, 400),
         (HEAD + b"X: " + b"x" * LIMITS.header_bytes + b"\r\n\r\n", 431),
+        (HEAD + b"X:\n" * MOST_LINES + b"\n", 431),  # each costs as much as many bytes
+        (HEAD + b"X:\n" + b" \n" * MOST_LINES + b"\n", 431),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"X:\n" * 101 + b"\n", 431),
+        *((b"GET %b HTTP/1.1\r\nHost: here\r\n\r\n" % target, 400) for target in NOWHERE),
     ],
 )
 def test_refused_in_any_segments(stream, status):
     for segments in ([stream], cut(stream, range(len(stream))), [stream[:60], stream[60:]]):
         heard = served(segments)
         assert (heard.requests, heard.statuses, heard.is_closed) == ([], [status], True)
+
+
+@pytest.mark.parametrize("end", [b"/next", b"/next?x=http://there/", b"", b"?x=1"])
+def test_a_target_in_absolute_form_is_its_path(end):
+    """RFC 9112, 3.2.2: whatever host it names, and whatever ``Host`` says."""
+    for origin in (b"http://here", b"HTTPS://there:443"):
+        [(_, path, _, _)] = served(
+            [b"GET %b%b HTTP/1.1\r\nHost: x\r\n\r\n" % (origin, end)]
+        ).requests
+        assert path == (end.partition(b"?")[0] or b"/")
 
 
 def test_a_long_chunk_behind_its_size_line_is_no_header():

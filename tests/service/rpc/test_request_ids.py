@@ -122,6 +122,7 @@ def test_a_field_that_must_be_single_is_refused_if_it_is_repeated(name):
         ("/key?id=1&id=1", 400, "Invalid id: there are several"),
         ("/key?id=&b=2&i%64=2", 400, "Invalid id: there are several"),
         ("/key?<=1&<=2", 400, "Invalid query: there are several"),
+        ("/key?" + "&" * 16, 400, "Invalid query: there are more than 16 members"),
         ("/%6bey?id=a%26id=b", 200, "/key a&id=b"),
         ("/%2Fkey", 404, "Not Found"),
         ("/of/a%2fb", 200, "/of/a%2Fb None"),

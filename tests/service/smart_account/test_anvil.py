@@ -90,6 +90,8 @@ def test_a_service_goes_on_with_an_empty_chain(new_plain_owner):
             service.answer(Endpoint.NONCE, {"address": owner.address})
         renewed = service.renew()  # with what has been spent, since it may have been begun often
         assert renewed._budget._spent == service._budget._spent != {}
+        assert renewed._gas_budget._spent == service._gas_budget._spent != {}
+        assert renewed._gas_budget.wei == anvil.GAS_OF_USER
         assert renewed.answer(Endpoint.NONCE, {"address": owner.address}) == {"nonce": "0x0"}
     finally:
         service.chain.close()

@@ -4,6 +4,8 @@ import httpx
 import pytest
 
 from mpcsim.errors import UsageError
+from mpcsim.service.smart_account.chain import contracts
+from mpcsim.service.smart_account.chain.chain import ZERO_ADDRESS
 from mpcsim.service.smart_account.client.client import (
     Ask,
     HttpTransport,
@@ -117,6 +119,32 @@ def test_answers_that_make_no_sense_are_refused(embedded, owner, endpoint, lies)
         client.run(flow, owner.sign)
     assert refused.value.endpoint is endpoint
     assert refused.value.code is None
+
+
+THEFT = "0x" + contracts.account().abi.call("execute", ZERO_ADDRESS, 10**18, b"").hex()
+
+
+@pytest.mark.parametrize(
+    ("sponsored", "endpoint", "lies", "said"),
+    [
+        (True, Endpoint.EXECUTE, {"call_data": THEFT}, "the call data are of another call"),
+        (True, Endpoint.EXECUTE, {"call_data": "0x"}, "the call data are of another call"),
+        (True, Endpoint.SPONSOR, {"paymasterAndData": "0x"}, "the account would pay"),
+        (True, Endpoint.SPONSOR, {"paymasterAndData": ZERO_ADDRESS}, "the account would pay"),
+        (False, Endpoint.GAS, {"preVerificationGas": hex(10**11)}, "the owner pays up to"),
+        (False, Endpoint.GAS, {"maxFeePerGas": hex(10**13)}, "the owner pays up to"),
+    ],
+)
+def test_a_lying_service_gets_nothing_signed_but_what_the_owner_wishes(
+    embedded, owner, sponsored, endpoint, lies, said
+):
+    """With the digest of what it has said: nothing but its own answers would show it."""
+    embedded.fund(embedded.account(owner))
+    liar = Liar(embedded.client._transport, endpoint, **lies)
+    flow = SmartAccountClient(liar).begin(owner.address, to=RECIPIENT, sponsored=sponsored)
+    with pytest.raises(RequestRefused, match=said):
+        SmartAccountClient(liar).run(flow, owner.sign)
+    assert not flow.fields.keys() & {"signature", *lies}
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,30 @@ def test_what_the_bundler_loses_in_a_day_is_bounded_by_user(monkeypatch, change,
         operation()
 
 
+def test_what_a_chain_of_our_own_remembers_of_a_day_is_bounded_by_user(new_plain_owner):
+    """By the gas that was used: all that is kept of a transaction has cost some."""
+    service = setup.embedded(rng=SeededRng("a chain's memory"))
+    client, owner = SmartAccountClient(ServiceTransport(service)), new_plain_owner("an owner")
+
+    def operation():
+        return client.run(client.begin(owner.address, to=SOMEBODY, sponsored=True), owner.sign)
+
+    deployed = int(operation()["receipt"]["gas_used"], 16)
+    budget = service._gas_budget
+    operation()
+    assert budget._spent[""] > deployed  # with the most that the latest may use
+    budget.wei = 2 * budget._spent[""] - deployed
+    with pytest.raises(
+        Exception, match=r"chain: it would cost up to \d+ gas, and \d+ of \d+ gas a"
+    ):
+        for _ in range(9):
+            operation()
+    taken = dict(service._risk._spent)
+    with pytest.raises(Exception, match="chain"):
+        operation()
+    assert service._risk._spent == taken  # nothing was sent
+
+
 def test_a_long_signature_is_paid_for(embedded, new_plain_owner):
     """No hash binds a signature: what the gas step has priced, send must not exceed."""
     flow = embedded.until_send(new_plain_owner("who signs at length"), to=SOMEBODY, sponsored=True)

@@ -54,12 +54,12 @@ import asyncio
 import hmac
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from mpcsim.crypto.hashing import Tag, tagged_mac
+from mpcsim.crypto.hashing import Tag, tagged_mac, u32
 from mpcsim.ids import MPC_NODES, ROLES, PartyId
 from mpcsim.service.error_codes import Code
 from mpcsim.service.errors import (
@@ -80,6 +80,7 @@ from mpcsim.service.rpc.suspension_notices import notice_digest
 from mpcsim.service.rpc.wire import AbortedSession
 from mpcsim.service.storage.database import StoreFailed
 from mpcsim.service.web.threads import in_thread
+from mpcsim.service.web.user_limits import TokenBucket
 
 LOG = logging.getLogger(__name__)
 
@@ -89,8 +90,17 @@ FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 """Pause between two deliveries to an MPC node: doubled after each, up to this."""
 MAX_OF_KEY: Final = 8
-"""Suspensions of one key that are stored. An honest client asks for one; the limit bounds what a
-client without a share, but with many session tags, can store."""
+"""Suspensions of one key that are stored: an honest client asks for one, and clients that had
+sessions one after the other for a few. The limit bounds what a client without a share, but with many
+session tags, can store."""
+MOST_OFTEN: Final = TokenBucket(64, 60.0)
+"""Rate at which one key can be suspended: each time is written down and logged, also those that are
+lifted at once."""
+DAY_S: Final = 86_400.0
+TAG_DAYS: Final = 7
+"""Days for which a tag is good after that of its session: longer than a token, so that a client can
+wait until the gateway is back; not for ever, or whoever once had a token could block the key until
+it is recovered."""
 FULL_S: Final = 60.0
 """Time for which a key is blocked by a suspension beyond that limit. Its client repeats the request
 before (``node.signing.suspensions``); by then some of the others may have been lifted."""
@@ -104,22 +114,33 @@ class Suspensions:
         registry: Registry,
         links: Mapping[PartyId, Link],
         sessions: Sessions,
+        clock: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         """Load the suspensions of the registry; nothing is delivered before ``deliver``.
 
         Args:
             links: to the operator and the institution.
             sessions: open sessions; those that sign with a suspended key are cancelled.
+            clock: monotonic seconds.
+            now: seconds since 1970 UTC.
         """
         self._registry = registry
         self._links = links
         self._sessions = sessions
         self._tag_key = registry.suspension_key()
+        self._now = now
+        self._clock = clock
+        self._full_at: dict[bytes, float] = {}
+        """Times at which the rate limit of keys that were suspended lately is as at first."""
         self._notices: dict[AbortedSession, dict[PartyId, SuspensionNotice]] = {}
         for notice in registry.suspension_notices():
             self._notices.setdefault(notice.at, {})[notice.party] = notice
         self._blocked_by = Counter(at.key_id for at in self._notices)
-        """Number of reasons why a key is blocked: suspensions, and those beyond ``MAX_OF_KEY``."""
+        """Number of reasons why a key is blocked: suspensions, and one more while a suspension that
+        found no room is asked for again."""
+        self._full: dict[bytes, asyncio.TimerHandle] = {}
+        """Timers of keys that had no room for another suspension, until it is asked for again."""
         self._writing = asyncio.Lock()
         """Held while registry and memory are changed together."""
         self._undelivered: dict[AbortedSession, asyncio.Task[None] | None] = {
@@ -135,8 +156,18 @@ class Suspensions:
         """Number of requests that wait for such an event."""
 
     def session_tag(self, at: AbortedSession) -> bytes:
-        """Return the MAC that shows later that a client had this session (1)."""
-        return tagged_mac(Tag.SUSPENSION_TAG, self._tag_key, at.to_bytes())
+        """Return the MAC that shows, for some days, that a client had this session (1)."""
+        return _tag(self._tag_key, at, self._day)
+
+    @property
+    def _day(self) -> int:
+        return int(self._now() // DAY_S)
+
+    def is_authentic_tag(self, at: AbortedSession, tag: bytes) -> bool:
+        """Return whether a tag is this session's, and of one of the last days."""
+        # A clock may have been put back since.
+        days = range(max(0, self._day - TAG_DAYS), self._day + 2)
+        return any(hmac.compare_digest(tag, _tag(self._tag_key, at, day)) for day in days)
 
     def check(self, key_id: bytes) -> None:
         """Check that a key may be used.
@@ -155,12 +186,12 @@ class Suspensions:
             client sees whether its own shares are older.
 
         Raises:
-            Refused: the tag is not of this session, or the user has no such key; or there are too
-                many suspensions of this key, which is blocked for now.
+            Refused: the tag is not of this session, or old; or the user has no such key; or there
+                are too many suspensions of this key, which is blocked for now.
             StoreFailed: the key is suspended in memory, and the write is repeated (S3).
         """
         at = body.occasion
-        if not hmac.compare_digest(body.tag, self.session_tag(at)):
+        if not self.is_authentic_tag(at, body.tag):
             raise Refused(FORBIDDEN, "the suspension tag is not of this session")
         if set(body.notices) != set(MPC_NODES):
             raise Refused(BAD_REQUEST, "suspend: one notice for each MPC node expected")
@@ -197,14 +228,25 @@ class Suspensions:
             Refused: the limit is reached, and no MPC node has confirmed any; the key is blocked.
         """
         known = [notices for at, notices in self._notices.items() if at.key_id == key_id]
-        if len(known) < MAX_OF_KEY:
-            return True
         if any(notice.opened for notices in known for notice in notices.values()):
-            return False
-        self._blocked_by[key_id] += 1
-        asyncio.get_running_loop().call_later(FULL_S, self._release, key_id)
+            return len(known) < MAX_OF_KEY
+        if len(known) < MAX_OF_KEY and self._take_turn(key_id):
+            return True
+        if key_id in self._full:
+            self._full.pop(key_id).cancel()
+        else:
+            self._blocked_by[key_id] += 1
+        loop = asyncio.get_running_loop()
+        self._full[key_id] = loop.call_later(FULL_S, self._make_room, key_id)
         text = "too many suspensions of this key"
         raise Refused(UNAVAILABLE, text, round(FULL_S / 2), code=Code.BUSY)
+
+    def _take_turn(self, key_id: bytes) -> bool:
+        """Count a suspension of a key; return False if there were too many lately."""
+        now = self._clock()
+        self._full_at = {key: at for key, at in self._full_at.items() if at > now}
+        self._full_at[key_id], wait_s = MOST_OFTEN.take(self._full_at.get(key_id, now), now)
+        return not wait_s
 
     async def _remember(self, at: AbortedSession, notices: Mapping[PartyId, bytes]) -> None:
         """Suspend in memory first, where it counts at once, then in the registry (S3)."""
@@ -232,6 +274,10 @@ class Suspensions:
         del self._notices[at]
         self._pending.pop(at, None)
         self._release(at.key_id)
+
+    def _make_room(self, key_id: bytes) -> None:
+        del self._full[key_id]
+        self._release(key_id)
 
     def _release(self, key_id: bytes) -> None:
         self._blocked_by[key_id] -= 1
@@ -339,6 +385,11 @@ class Suspensions:
     def _is_replaced(self, at: AbortedSession) -> bool:
         """Return whether the shares are not the present ones of their user's key."""
         return not self._registry.is_present_key(at.user_id, at.key_id.hex())
+
+
+def _tag(key: bytes, at: AbortedSession, day: int) -> bytes:
+    """Return the tag of a session that was opened on a day, counted from 1970 UTC."""
+    return tagged_mac(Tag.SUSPENSION_TAG, key, at.to_bytes(), u32(day))
 
 
 def _undelivered(notices: Mapping[PartyId, SuspensionNotice]) -> list[SuspensionNotice]:

@@ -5,8 +5,9 @@ storage stay. In a process of its own that costs the gateway nothing: whatever t
 signatures are routed. Bounds, per process:
 
 =============  =====================================================================================
-memory         transactions, logs and receipts of the last ``KEPT_BLOCKS`` blocks, one state, and
-               ``MEMORY_BYTES`` in all (Linux), at which the process ends
+memory         transactions, logs, receipts and traces of the last ``KEPT_BLOCKS`` blocks, of which
+               a user's have ``GAS_OF_USER`` a day; one state; and ``MEMORY_BYTES`` in all (Linux),
+               at which the process ends
 time           ``jsonrpc.TIMEOUT_S`` for a call, as gas bounds what it computes; a process that then
                answers nothing else either in ``ALIVE_S`` is ended
 cores          one, at a lower priority than everybody else's
@@ -37,7 +38,12 @@ from mpcsim.service.smart_account.errors import ChainTimeout, ChainUnavailable
 
 HOST: Final = "127.0.0.1"
 KEPT_BLOCKS: Final = 512
-"""A block holds one transaction; an operation's logs are 700 kB at most, and 1 kB as a rule."""
+"""A block holds one transaction, or none."""
+BLOCK_S: Final = 60
+"""Between two blocks, if nobody sends anything: old ones make way in nine hours."""
+GAS_OF_USER: Final = 30_000_000
+"""What each user's transactions may use in a day: some hundred operations. What is kept of them
+takes up to six bytes a unit of gas (calls that do nothing: their traces), so 180 MB of a day."""
 MEMORY_BYTES: Final = 1 << 30
 NICE: Final = 10
 ALIVE_S: Final = 10.0
@@ -51,6 +57,7 @@ ENDING_S: Final = 10.0
 _OPTIONS: Final = (
     *("--host", HOST, "--port", "0", "--no-cors"),
     *("--accounts", "0", "--hardfork", "cancun", "--threads", "1"),
+    *("--mixed-mining", "--block-time", str(BLOCK_S)),
     *("--prune-history", "1", "--transaction-block-keeper", str(KEPT_BLOCKS)),
 )
 

@@ -11,6 +11,9 @@ intermediate value. ``SmartAccountClient`` drives it against the service object 
     'paymaster sponsor query'
 
 ``sign`` gets the 32 bytes that ``personal_sign`` signs with ECDSA and returns 65: r, s, v.
+
+The service is not believed: what is signed calls what the owner wished to call, is for this chain
+and EntryPoint, and costs the account no more than ``most_cost``; whoever answers can have it fail.
 """
 
 from __future__ import annotations
@@ -23,10 +26,12 @@ from inspect import isawaitable
 from typing import Any, Final, Protocol
 
 import httpx
+from eth_abi.abi import encode
 from eth_typing import ChecksumAddress
+from eth_utils.crypto import keccak
 
 from mpcsim.errors import UsageError
-from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID
+from mpcsim.service.smart_account.chain.chain import DEFAULT_CHAIN_ID, ZERO_ADDRESS
 from mpcsim.service.smart_account.deployment import ENTRY_POINT
 from mpcsim.service.smart_account.endpoints import Endpoint
 from mpcsim.service.smart_account.errors import BadRequest, SmartAccountError
@@ -51,6 +56,18 @@ Signer = Callable[[bytes], bytes]
 AsyncSigner = Callable[[bytes], bytes | Awaitable[bytes]]
 
 SIGNATURE_BYTES: Final = 65
+
+MOST_COST: Final = 10**17
+"""A tenth of a coin, in wei: what an operation may cost its account at the most, unless the owner
+says otherwise. A service could name any gas and fees, and be paid them."""
+
+_EXECUTE: Final = ("address", "uint256", "bytes")
+_EXECUTE_SELECTOR: Final = keccak(b"execute(address,uint256,bytes)")[:4]
+"""Of ``SimpleAccount.execute``."""
+_COST: Final = (
+    *("max_fee_per_gas", "call_gas_limit", "verification_gas_limit", "pre_verification_gas"),
+)
+"""What an account pays at the most: the first, for each unit of the others."""
 
 POLL_S: Final = 0.25
 """Between two receipt queries."""
@@ -122,6 +139,8 @@ class Flow:
     """Ask address, nonce and init calldata one by one, in place of the info query."""
     chain_id: int = DEFAULT_CHAIN_ID
     entry_point: ChecksumAddress = ENTRY_POINT
+    most_cost: int = MOST_COST
+    """What the operation may cost the account at the most, in wei."""
 
     fields: dict[str, Value] = field(default_factory=dict)
     provenance: dict[str, Endpoint] = field(default_factory=dict)
@@ -223,17 +242,21 @@ class Flow:
 
         Raises:
             UsageError: no request is due.
-            RequestRefused: the answer is not what the endpoint promises, or its digest is not
-                that of this operation: it must not be signed.
+            RequestRefused: the answer is not what the endpoint promises, or of another operation
+                than the owner wished for: it must not be signed.
         """
         number, action = self._next_action()
         if not isinstance(action, Ask):
             raise UsageError(f"no answer is due, but: {action}")
         endpoint = action.endpoint
         try:
-            for entry in supplied_by(endpoint):
-                self.fields[entry.name] = entry.parse(entry.name, reply[entry.key(endpoint)])
-                self.provenance[entry.name] = endpoint
+            supplied = {
+                entry.name: entry.parse(entry.name, reply[entry.key(endpoint)])
+                for entry in supplied_by(endpoint)
+            }
+            self._check(endpoint, supplied)
+            self.fields |= supplied
+            self.provenance |= dict.fromkeys(supplied, endpoint)
             match endpoint:
                 case Endpoint.GAS | Endpoint.SPONSOR:
                     self.result = reply["result"]
@@ -253,6 +276,26 @@ class Flow:
         if due is None:
             raise UsageError("the operation has its receipt: nothing is left to do")
         return due
+
+    def _check(self, endpoint: Endpoint, supplied: Mapping[str, Value]) -> None:
+        """Check that fields are of the operation that the owner wished for.
+
+        Raises:
+            RequestRefused: they are not.
+        """
+        if endpoint is Endpoint.EXECUTE:
+            wish = _EXECUTE_SELECTOR + encode(_EXECUTE, (self.to, self.value, self.data))
+            if supplied["call_data"] != wish:
+                raise RequestRefused(endpoint, "the call data are of another call")
+        elif endpoint is Endpoint.SPONSOR:
+            paymaster = to_wire(supplied["paymaster_and_data"])[: len(ZERO_ADDRESS)]
+            if paymaster in ("0x", ZERO_ADDRESS):
+                raise RequestRefused(endpoint, "there is no paymaster: the account would pay")
+        elif endpoint is Endpoint.GAS:
+            fee, *gas = [value for name in _COST if isinstance(value := supplied[name], int)]
+            if (cost := fee * sum(gas)) > self.most_cost:
+                text = f"it may cost {cost} wei, and the owner pays up to {self.most_cost}"
+                raise RequestRefused(endpoint, text)
 
     def _check_digest(self, digest: bytes) -> bytes:
         """Never sign a digest on another's word."""
@@ -347,8 +390,12 @@ class _FlowFactory:
         data: bytes = b"",
         sponsored: bool = False,
         separately: bool = False,
+        most_cost: int = MOST_COST,
     ) -> Flow:
         """A new operation: ``owner``'s account calls ``to`` with ``value`` wei and ``data``.
+
+        Args:
+            most_cost: what it may cost the account at the most, in wei.
 
         Raises:
             BadRequest: an address is malformed.
@@ -362,6 +409,7 @@ class _FlowFactory:
             separately,
             self._chain_id,
             self._entry_point,
+            most_cost,
         )
 
 

@@ -192,7 +192,8 @@ def estimate(
     used = 0
     if operation.call_data:
         busy = simulate(chain, entry_point, unlimited, balances=solvent)
-        used = busy.paid // price - busy.pre_op_gas - outside
+        # A paymaster's own work may have cost less with the call than without.
+        used = max(0, busy.paid // price - busy.pre_op_gas - outside)
 
     filled = operation.with_values(
         {

@@ -13,6 +13,8 @@ verification_gas_limit    what validation uses                    ``gas.MAX_VERI
 init_code, call_data      nothing                                 ``fields.MAX_BYTES`` each
 sponsored operations      none                                    a budget a user and day
 transactions that fail    none                                    a budget a user and day
+gas that is used          none                                    a budget a user and day, of a
+                                                                  chain of our own: it remembers
 ========================  ======================================  =================================
 
 What the bundler risks (ERC-7562)
@@ -59,7 +61,9 @@ PAYMASTER_VERIFICATIONS: Final = 3
 DAY_S: Final = 86_400
 DEFAULT_BUDGET: Final = 10**18
 """Budget of a user and day in wei, one coin: some two hundred sponsored operations at 3 gwei. As
-much again may be lost in transactions that fail."""
+much again may be lost in transactions that fail. A restart of the gateway begins it anew."""
+NO_BOUND: Final = 1 << 256
+"""Budget that nobody can spend."""
 
 
 def check_fees(operation: UserOperation, fees: Fees) -> None:
@@ -95,14 +99,21 @@ def most_cost(operation: UserOperation) -> int:
 class Budget:
     """Budget of each user and day; any thread may call."""
 
-    def __init__(self, wei: int, now: Callable[[], float], spender: str = "paymaster") -> None:
+    def __init__(
+        self,
+        wei: int,
+        now: Callable[[], float],
+        spender: str = "paymaster",
+        unit: str = "wei",
+    ) -> None:
         """
         Args:
-            wei: for each user and day.
+            wei: for each user and day; or as many of another unit.
             now: seconds since 1970 UTC; a day begins at midnight.
             spender: who pays, for the refusal's text.
         """
         self.wei = wei
+        self._unit = unit
         self._now = now
         self._spender = spender
         self._day = 0
@@ -120,8 +131,8 @@ class Budget:
             left = self.wei - self._spent.get(user_id, 0)
             if wei > left:
                 raise BudgetSpent(
-                    f"{self._spender}: it would cost up to {wei} wei, and {left} of {self.wei} wei "
-                    "a day are left for this user",
+                    f"{self._spender}: it would cost up to {wei} {self._unit}, and {left} of "
+                    f"{self.wei} {self._unit} a day are left for this user",
                     max(1, int((self._day + 1) * DAY_S - now)),
                 )
             self._spent[user_id] = self.wei - left + wei
@@ -151,6 +162,8 @@ class KnownOperation:
     transaction: bytes | None = field(default=None, repr=False)
     at_risk: int = 0
     """Wei taken for its transaction out of its user's budget, until its receipt is there;"""
+    gas: int = 0
+    """The same in units of gas;"""
     day: int = 0
     """and on which day."""
 
