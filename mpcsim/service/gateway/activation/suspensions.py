@@ -10,7 +10,7 @@ Participants
 
 Messages in order; [...] is durable at the sender before the message leaves
   by the client
-    1   G -> C       tag: a MAC over (user, epoch, session), in the reply that opens a session
+    1   G -> C       tag: a MAC over (user, epoch, session, day), in the reply that opens a session
     2   C -> G       suspend(session, tag, a notice sealed for each node). C refuses the epoch from
                      then on, and repeats 2 until G has answered. No access token is needed
     3   G -> X, Y    [suspended; both notices] suspend(notice), repeated until answered
@@ -91,8 +91,8 @@ LAST_RETRY_S: Final = 60.0
 """Pause between two deliveries to an MPC node: doubled after each, up to this."""
 MAX_OF_KEY: Final = 8
 """Suspensions of one key that are stored: an honest client asks for one, and clients that had
-sessions one after the other for a few. The limit bounds what a client without a share, but with many
-session tags, can store."""
+sessions one after the other for a few. The limit bounds what a client without a share, but with
+many session tags, can store."""
 MOST_OFTEN: Final = TokenBucket(64, 60.0)
 """Rate at which one key can be suspended: each time is written down and logged, also those that are
 lifted at once."""
