@@ -125,7 +125,7 @@ def set_up_presignatures(
 
 def forget_used(wallet: Any) -> None:
     """Make a REST node forget which presignatures it has used, as if restarted every time."""
-    opened = wallet._presigner.part
+    opened = wallet._presigner.open_part
 
     def part(*arguments: Any) -> Presignature:
         found: Presignature = opened(*arguments)
