@@ -1,7 +1,7 @@
-"""How a window grows and shrinks: Reno (RFC 5681) and CUBIC (RFC 9438), as ns-3 and Linux do it.
+"""Congestion control: Reno (RFC 5681) and CUBIC (RFC 9438), as ns-3 and Linux implement them.
 
-Windows are in units of the profile (``state``). BBR is left out: its model of the path needs pacing
-and long transfers, and short messages hardly leave its start-up.
+Windows are in units of the profile (``state``). Left out: BBR, whose model of the path needs pacing
+and long transfers (short messages hardly leave its start-up), HyStart, and ECN.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from mpcsim.sim.network.tcp.state import Record
 CUBIC_C = 0.4
 CUBIC_BETA = 0.7
 TICK_MS = 4.0
-"""Of Linux's clock."""
+"""Tick of Linux's clock (a jiffy at 250 Hz)."""
 KEPT_MS = 28.0
+"""Time for which Linux keeps a computed ``cnt`` while the window stays the same (HZ / 32)."""
 
 
 @compiled
 def increase_window(c: Record, h: int, now: float, acked: int) -> None:
-    """The window after ``acked`` segments were acknowledged: slow start below ``ssthresh``."""
+    """Increase the window after ``acked`` segments: slow start below ``ssthresh`` (RFC 5681,
+    3.1)."""
     s = c.half[h]
     unit = c.unit
     if s.cwnd < s.ssthresh:
@@ -45,7 +47,7 @@ def increase_window(c: Record, h: int, now: float, acked: int) -> None:
 
 @compiled
 def _cong_avoid_ai(c: Record, h: int, window: int, acked: int) -> None:
-    """Congestion avoidance: one segment more for each window acknowledged."""
+    """Congestion avoidance: one segment more per window acknowledged (``tcp_cong_avoid_ai``)."""
     s = c.half[h]
     unit = c.unit
     window = max(window, 1)
@@ -61,8 +63,10 @@ def _cong_avoid_ai(c: Record, h: int, window: int, acked: int) -> None:
 
 @compiled
 def _bictcp_update(c: Record, h: int, now: float, acked: int) -> None:
-    """CUBIC's growth. Linux computes it once in a tick at most, and keeps it for a while as long as
-    the window stays as it is (``bictcp_update``)."""
+    """Increase the window by CUBIC (``bictcp_update``).
+
+    Linux computes ``cnt`` at most once a tick, and keeps it for a while if the window is unchanged.
+    """
     s = c.half[h]
     unit = c.unit
     window = s.cwnd // unit
@@ -77,7 +81,7 @@ def _bictcp_update(c: Record, h: int, now: float, acked: int) -> None:
         s.cnt = _cubic_cnt(c, h, now, window, acked)
     count = s.cnt
     if c.linux:
-        # As Reno would have it by now: friendly where that is quicker (RFC 9438, section 4.3).
+        # Reno-friendly region: the estimate W_est of Reno's window (RFC 9438, section 4.3).
         step = window * 15 >> 3
         while s.ack_cnt > step:
             s.ack_cnt -= step
@@ -95,7 +99,7 @@ def _bictcp_update(c: Record, h: int, now: float, acked: int) -> None:
 
 @compiled
 def _cubic_cnt(c: Record, h: int, now: float, window: int, acked: int) -> int:
-    """For how many acknowledged segments the window grows by one (RFC 9438, section 4.2)."""
+    """Return the acknowledged segments per increase by one segment (RFC 9438, section 4.2)."""
     s = c.half[h]
     if s.epoch_start < 0:
         s.epoch_start = now
@@ -118,7 +122,7 @@ def _cubic_cnt(c: Record, h: int, now: float, window: int, acked: int) -> int:
 
 @compiled
 def ssthresh_after_loss(c: Record, h: int) -> int:
-    """``ssthresh`` after a loss."""
+    """Return ``ssthresh`` after a loss (RFC 5681, equation 4; RFC 9438, sections 4.6 and 4.7)."""
     s = c.half[h]
     unit = c.unit
     if not c.cubic:
@@ -134,7 +138,7 @@ def ssthresh_after_loss(c: Record, h: int) -> int:
 
 @compiled
 def reset_cubic(c: Record, h: int) -> None:
-    """After a timeout CUBIC begins anew."""
+    """Reset CUBIC after a timeout (``bictcp_reset``)."""
     s = c.half[h]
     s.w_max = 0.0
     s.bic_origin_point = 0.0
@@ -144,7 +148,7 @@ def reset_cubic(c: Record, h: int) -> None:
 
 @compiled
 def update_delay_min(c: Record, h: int, now: float, rtt: float) -> None:
-    """CUBIC's least round trip."""
+    """Update CUBIC's least round trip (``cubictcp_acked``)."""
     s = c.half[h]
     if s.epoch_start >= 0 and now - s.epoch_start < (1000 if c.linux else 10):
         return

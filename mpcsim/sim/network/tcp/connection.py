@@ -1,4 +1,4 @@
-"""A connection's beginning, closed or kept open since earlier; and copies to go back to."""
+"""Initial state of a connection, closed or kept open; and copies of state for lookahead."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from mpcsim.sim.network.tcp.state import (
 
 @compiled
 def reset(c: Record, warm: bool) -> None:
-    """Make it new, with its settings as they are.
+    """Set a connection's state to its initial values, with its settings unchanged.
 
     Args:
-        warm: it was kept open since earlier.
+        warm: whether it was kept open since earlier.
     """
     c.state = ESTABLISHED if warm else CLOSED
     c.established = 1 if warm else 0
@@ -128,11 +128,11 @@ def reset(c: Record, warm: bool) -> None:
 
 @compiled
 def _warm_up(c: Record, h: int) -> None:
-    """A connection kept since earlier knows its round trips, and answers delay acknowledgements."""
+    """Set the RTT estimate of a kept connection, and its delayed acknowledgements."""
     s = c.half[h]
     s.rtt_samples = 1
     s.srtt = c.warm_rtt
-    s.rttvar = c.warm_rtt / 2  # as the first one leaves it (RFC 6298, section 2.2)
+    s.rttvar = c.warm_rtt / 2  # as after the first sample (RFC 6298, section 2.2)
     s.min_rtt = c.warm_rtt
     if c.linux:
         s.mdev = 4 * c.warm_deviation
@@ -154,7 +154,7 @@ def _fields(of: np.dtype[np.void]) -> Mapping[str, Any]:
 
 _HALVES: Final[int] = _fields(CONNECTION)["half"][1]
 _NUMBERS: Final[int] = _fields(HALF)["segment"][1]
-"""Bytes of a half before its segments, messages and packets."""
+"""Size in bytes of a half's fields before its segments, messages and packets."""
 _PARTS: Final = (
     (0, _HALVES + _NUMBERS),
     (_HALVES + HALF.itemsize, _HALVES + HALF.itemsize + _NUMBERS),
@@ -169,13 +169,13 @@ def copy(
     target_bytes: NDArray[np.uint8],
     count: int,
 ) -> None:
-    """Copy of the first ``count`` connections what may change: some kilobytes, not some hundred.
+    """Copy the state of the first ``count`` connections that may change: kilobytes, not hundreds.
 
-    Segments that were acknowledged and messages that arrived are not looked at again in a way that
-    shows; packets under way never change.
+    Acknowledged segments and delivered messages do not matter any more; packets under way never
+    change.
 
     Args:
-        source_bytes: the same as ``source``, a row of bytes each; ``target_bytes`` likewise.
+        source_bytes: ``source`` as bytes, a row for each record; ``target_bytes`` likewise.
     """
     for k in range(count):
         for begin, end in _PARTS:

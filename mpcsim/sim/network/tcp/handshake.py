@@ -1,13 +1,12 @@
-"""Opening a connection: SYN, SYN-ACK, ACK, then the flights of TLS. All of it is on the wire.
+"""Handshakes: SYN, SYN-ACK and ACK (RFC 9293, section 3.5), then the flights of TLS.
 
-A SYN that is not answered goes again after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and
-5.5); so does a SYN-ACK. Linux repeats a SYN five times after 1 s each before it waits longer
-(``net.ipv4.tcp_syn_linear_timeouts``). It gives up 64 s after the last of ten
-repetitions (``tcp_syn_retries``, 6, and the four linear ones), after 131 s; kernels before 6.5,
-without linear ones, after 127 s. ns-3 gives up 32 s after the last of six SYNs (``ConnCount``),
-after 63 s. A SYN-ACK is repeated five times (``tcp_synack_retries``). The flights of TLS are
-messages like others; what may be sent before, between and after them, ``gate`` says.
-"""
+An unanswered SYN is retransmitted after 1 s, then after 2, 4, ... (RFC 6298, sections 2.1 and 5.5);
+so is a SYN-ACK. Linux retransmits a SYN five times after 1 s each before the interval doubles
+(``net.ipv4.tcp_syn_linear_timeouts``). It aborts 64 s after the last of ten retransmissions
+(``tcp_syn_retries``, 6, and the four linear ones), after 131 s; kernels before 6.5, without linear
+ones, after 127 s. ns-3 aborts 32 s after the last of six SYNs (``ConnCount``), after 63 s. A
+SYN-ACK is retransmitted five times (``tcp_synack_retries``). TLS flights are messages like others;
+the ``handshake_gate`` says which messages may be sent before, between and after them."""
 
 from __future__ import annotations
 
@@ -48,7 +47,7 @@ def queue_message(
     backward: float,
     stream: int,
 ) -> None:
-    """Queue a message."""
+    """Append a message to a half's queue."""
     s = c.half[h]
     begin = 0
     if s.messages_queued:
@@ -75,7 +74,7 @@ def queue_message(
 
 @compiled
 def release_bytes(c: Record, h: int) -> None:
-    """Count the bytes that may be sent."""
+    """Update the number of bytes that may be sent: those of messages below the gate."""
     s = c.half[h]
     while s.first_unreleased < min(s.messages_queued, s.handshake_gate):
         m = c.half[h].message[s.first_unreleased & MESSAGES]
@@ -87,7 +86,7 @@ def release_bytes(c: Record, h: int) -> None:
 
 @compiled
 def open_connection(c: Record, now: float, key: np.uint64, forward: float, backward: float) -> None:
-    """Open connection ``c``; the first message's latencies are those of the handshake."""
+    """Begin to open a connection, queueing the TLS flights; latencies are the first message's."""
     c.state = SYN_SENT
     for k in range(c.flights):
         there, back = (forward, backward) if k % 2 == 0 else (backward, forward)
@@ -97,7 +96,7 @@ def open_connection(c: Record, now: float, key: np.uint64, forward: float, backw
 
 @compiled
 def send_syn(c: Record, now: float) -> None:
-    """Send a SYN, or give up after the last one."""
+    """Send a SYN, or abort after the last one."""
     most = 1 + SYN_RETRIES + LINEAR_TIMEOUTS if c.linux else NS3_SYNS
     if c.syns_sent == most:
         c.timed_out = 1
@@ -117,9 +116,11 @@ def send_syn(c: Record, now: float) -> None:
 
 @compiled
 def receive_syn(c: Record, now: float) -> None:
-    """A SYN has come. In Linux one that comes again puts off the timer of the SYN-ACK
-    (``tcp_check_req``), which may have rung just before: both ends' timers are late by up to a
-    step, so that either is first, and the key says which."""
+    """Process a SYN.
+
+    In Linux a retransmitted SYN restarts the SYN-ACK's timer (``tcp_check_req``), which may have
+    expired just before: both ends' timers are late by up to a step, so that either may be first;
+    the message's key decides."""
     if not c.linux or c.synacks_sent == 0:
         send_syn_ack(c, now)
         return
@@ -132,6 +133,7 @@ def receive_syn(c: Record, now: float) -> None:
 
 @compiled
 def send_syn_ack(c: Record, now: float) -> None:
+    """Send a SYN-ACK, and start its timer."""
     if c.synack_timer <= now or c.synack_timer == math.inf:
         wait = FIRST_TIMEOUT_MS * 2.0**c.synacks_sent
         c.synack_timer = now + (linux.timer_wait(wait) if c.linux else wait)
@@ -152,7 +154,7 @@ def _launch_syn_ack(c: Record, now: float) -> None:
 
 @compiled
 def send_ack(c: Record, now: float, sent: float) -> None:
-    """The opener's answer to a SYN-ACK that was sent at ``sent``."""
+    """Send the opener's ACK of a SYN-ACK with time stamp ``sent``."""
     m = c.half[0].message[0]
     slot = launch(c, 0, now, c.header, m.forward, m.key, -1, c.synacks_sent, 5)
     if slot >= 0:
@@ -169,7 +171,7 @@ def send_ack(c: Record, now: float, sent: float) -> None:
 
 @compiled
 def receive_syn_ack(c: Record, now: float, sent: float) -> None:
-    """A SYN-ACK is there: the opener's part is done; its ACK goes, then what waits."""
+    """Process a SYN-ACK at the opener: ESTABLISHED; send the ACK, then queued data."""
     if c.state != SYN_SENT:
         return
     c.state = ESTABLISHED
@@ -185,7 +187,7 @@ def receive_syn_ack(c: Record, now: float, sent: float) -> None:
 
 @compiled
 def establish(c: Record) -> None:
-    """The other end has heard of it, too."""
+    """Process the opener's ACK at the other end: ESTABLISHED."""
     c.established = 1
     c.synack_timer = math.inf
     if c.linux and c.synacks_sent > 2:
@@ -197,7 +199,7 @@ def establish(c: Record) -> None:
 
 @compiled
 def receive_tls_flight(c: Record, h: int, k: int, now: float) -> int:
-    """Flight ``k`` of TLS has come over half ``h``; the half that may go on."""
+    """Process TLS flight ``k`` at the end of half ``h``; return the half that may send next."""
     other = 1 - h
     s = c.half[other]
     s.handshake_gate = ALL if k + 2 >= c.flights else (k + 1) // 2 + 1

@@ -1,7 +1,7 @@
-"""The kernel: what happens next on a connection, one packet or timer at a time.
+"""Event loop of one connection: packets and timers, in order of time.
 
-``give`` hands a message to a connection, ``more`` says that more bytes of it are there, ``steps``
-lets time pass up to the next arrival.
+``send_message`` queues a message on a connection, ``extend_message`` makes more of its bytes
+available, ``run_until`` processes events up to the next arrival.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mpcsim.sim.network.tcp.state import (
 
 @compiled
 def send_pending(c: Record, h: int, now: float) -> None:
-    """Send what may be sent."""
+    """Send the data that the window allows."""
     if c.linux:
         linux.write_xmit(c, h, now)
     else:
@@ -35,7 +35,7 @@ def send_pending(c: Record, h: int, now: float) -> None:
 
 @compiled
 def update_next_event(c: Record) -> None:
-    """Note when something happens next."""
+    """Set the time of the connection's next event."""
     soonest = min(c.syn_timer, c.synack_timer)
     for h in range(2):
         half = c.half[h]
@@ -58,14 +58,14 @@ def send_message(
     backward: float,
     stream: int,
 ) -> None:
-    """Hand a message of ``size`` bytes to half ``h``, of which ``available`` are there already.
+    """Queue a message of ``size`` bytes on half ``h``, of which ``available`` can be sent now.
 
     Args:
-        number: what its arrival will be told by, from 0 on.
-        key: of its losses.
+        number: identifies it when its arrival is reported, from 0 on.
+        key: key of its losses.
         forward: one-way latency of its segments.
-        backward: of their acknowledgements.
-        stream: whether the arrival of every part of it is to be told.
+        backward: one-way latency of their acknowledgements.
+        stream: whether arrivals of parts of it are reported.
     """
     opens = c.state == CLOSED
     if opens:
@@ -78,7 +78,7 @@ def send_message(
 
 @compiled
 def extend_message(c: Record, h: int, now: float, size: int) -> None:
-    """``size`` more bytes of the message given last may go."""
+    """Make ``size`` more bytes of the last message available, and send."""
     half = c.half[h]
     if size:
         half.message[(half.messages_queued - 1) & MESSAGES].available += size
@@ -89,7 +89,7 @@ def extend_message(c: Record, h: int, now: float, size: int) -> None:
 
 @compiled
 def receive_packet(c: Record, d: int, now: float) -> bool:
-    """The first packet under way in direction ``d`` is at its other end; whether it has data."""
+    """Process the first packet under way in direction ``d``; return whether it has data."""
     half = c.half[d]
     packet = half.packet[half.head & PACKETS]
     half.head += 1
@@ -149,7 +149,7 @@ def receive_packet(c: Record, d: int, now: float) -> bool:
 
 @compiled
 def process_event(c: Record) -> bool:
-    """Let the next thing happen; whether data arrived by it."""
+    """Process the next event; return whether data arrived."""
     now = c.next_event
     for h in range(2):
         half = c.half[h]
@@ -180,7 +180,7 @@ def process_event(c: Record) -> bool:
 
 @compiled
 def report_arrival(c: Record, now: float) -> bool:
-    """Whether a message has arrived and nobody was told; TLS flights are answered here."""
+    """Report an arrival, if there is an unreported one; return whether. Answer TLS flights."""
     for h in range(2):
         while receiver.next_arrival(c, h):
             if c.arrival_number >= 0:
@@ -203,9 +203,16 @@ def step(c: Record) -> bool:
 
 @compiled
 def run_until(c: Record, until: float, others: float) -> tuple[bool, float]:
-    """Let what comes next happen, and more up to ``until`` as long as it is before what happens on
-    ``others``; whether a message arrived by the last of it, and when that was. It stops when an end
-    gives up, too."""
+    """Process the next event, and further ones up to ``until`` and before ``others``.
+
+    It stops at an arrival, or when an end aborts the connection.
+
+    Args:
+        others: time of the next event on other connections.
+
+    Returns:
+        Whether a message arrived with the last event, and the time of that event.
+    """
     while True:
         at = c.next_event
         if step(c):

@@ -1,8 +1,8 @@
-"""The sender of ns-3 3.37: RFC 6675 recovery with its own rules, RFC 6937 (PRR), RFC 6298.
+"""ns-3 3.37's sender: RFC 6675 recovery with its own rules, PRR (RFC 6937), RFC 6298.
 
-What is said of ns-3 here was read in ``src/internet/model/tcp-socket-base.cc``,
-``tcp-tx-buffer.cc`` and ``tcp-prr-recovery.cc`` of release 3.37 and checked against its times
-(``tests/vectors/ns3``). Oddities are kept: they are what the comparison is with.
+Functions follow those of ``src/internet/model/tcp-socket-base.cc``, ``tcp-tx-buffer.cc`` and
+``tcp-prr-recovery.cc`` of release 3.37, named in their summaries; times were validated against it
+(``tests/vectors/ns3``). Its deviations from the RFCs are kept: they are what is compared.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from mpcsim.sim.network.tcp.state import (
 DUPLICATE_ACKS = 3
 MAX_RTO_MS = 60_000.0
 DATA_RETRIES = 6
-"""``DataRetries``, by default."""
+"""Timeouts in a row before the connection is aborted (``DataRetries``)."""
 
 
 @compiled
 def retransmission_timeout(c: Record, h: int) -> float:
-    """RFC 6298 with a clock of 1 ms; the floor is under the whole."""
+    """Return RTO by RFC 6298 with a clock of 1 ms; the floor is under the whole."""
     s = c.half[h]
     if s.rtt_samples == 0:
         return 1000.0
@@ -47,7 +47,7 @@ def retransmission_timeout(c: Record, h: int) -> float:
 
 @compiled
 def estimate_rtt(c: Record, h: int, now: float, echo: float) -> None:
-    """A round trip by time stamps, which count whole milliseconds."""
+    """Update SRTT, RTTVAR and RTO by a time stamp, in whole milliseconds (``EstimateRtt``)."""
     s = c.half[h]
     rtt = float(math.floor(now) - math.floor(echo))
     if rtt <= 0:
@@ -65,6 +65,7 @@ def estimate_rtt(c: Record, h: int, now: float, echo: float) -> None:
 
 @compiled
 def send_segment(c: Record, h: int, now: float, i: int, new: bool) -> None:
+    """Send or retransmit segment ``i``, and start the timer if it is off (``SendDataPacket``)."""
     s = c.half[h]
     if not new:
         mark_retransmitted(c, h, i)
@@ -77,7 +78,7 @@ def send_segment(c: Record, h: int, now: float, i: int, new: bool) -> None:
 
 @compiled
 def next_seg(c: Record, h: int) -> int:
-    """Rule 1: the first segment taken for lost that was not sent again; -1: none."""
+    """Return the first lost segment not retransmitted (RFC 6675, NextSeg rule 1); -1: none."""
     s = c.half[h]
     if s.lost_out == 0:
         return -1
@@ -90,7 +91,7 @@ def next_seg(c: Record, h: int) -> int:
 
 @compiled
 def send_pending_data(c: Record, h: int, now: float) -> None:
-    """Send what the window allows (``SendPendingData``)."""
+    """Send the data that the window allows (``SendPendingData``)."""
     s = c.half[h]
     while True:
         window = s.cwnd - in_flight(c, h)
@@ -124,7 +125,7 @@ def send_pending_data(c: Record, h: int, now: float) -> None:
 
 @compiled
 def do_retransmit(c: Record, h: int, now: float) -> None:
-    """Send one segment whatever the window (``DoRetransmit``)."""
+    """Send one segment regardless of the window (``DoRetransmit``)."""
     s = c.half[h]
     i = next_seg(c, h)
     if i >= 0:
@@ -137,7 +138,7 @@ def do_retransmit(c: Record, h: int, now: float) -> None:
 
 @compiled
 def update_lost_count(c: Record, h: int) -> None:
-    """Whatever has three segments above it that came is lost (``UpdateLostCount``)."""
+    """Mark segments lost that have three acknowledged ones above them (``UpdateLostCount``)."""
     s = c.half[h]
     came = 0
     i = s.highest_sack
@@ -153,7 +154,7 @@ def update_lost_count(c: Record, h: int) -> None:
 
 @compiled
 def prr_do_recovery(c: Record, h: int, delivered: int, resent: bool) -> None:
-    """Proportional rate reduction with slow start as its bound (``TcpPrrRecovery``)."""
+    """Set the window by proportional rate reduction with slow start (``TcpPrrRecovery``)."""
     s = c.half[h]
     s.prr_delivered += delivered
     flying = in_flight(c, h)
@@ -172,6 +173,7 @@ def prr_do_recovery(c: Record, h: int, delivered: int, resent: bool) -> None:
 
 @compiled
 def enter_recovery(c: Record, h: int, now: float, delivered: int) -> None:
+    """Enter fast recovery, and retransmit (``EnterRecovery``)."""
     s = c.half[h]
     head = c.half[h].segment[s.snd_una & RING]
     if not head.lost:
@@ -192,7 +194,7 @@ def enter_recovery(c: Record, h: int, now: float, delivered: int) -> None:
 
 @compiled
 def is_lost_behind_head(c: Record, h: int) -> bool:
-    """``IsLost(HighRxAck + segment size)``."""
+    """Return whether the segment after the first is lost (``IsLost(HighRxAck + segment size)``)."""
     s = c.half[h]
     if s.highest_sack < 0 or s.snd_una + 1 >= s.highest_sack:
         return False
@@ -207,7 +209,7 @@ def is_lost_behind_head(c: Record, h: int) -> bool:
 
 @compiled
 def dup_ack(c: Record, h: int, now: float, delivered: int) -> None:
-    """An acknowledgement that tells of segments that came out of order (``DupAck``)."""
+    """Process a duplicate acknowledgement, one with new SACK information (``DupAck``)."""
     s = c.half[h]
     if s.ca_state == LOSS:
         return
@@ -224,6 +226,7 @@ def dup_ack(c: Record, h: int, now: float, delivered: int) -> None:
 
 @compiled
 def new_ack(c: Record, h: int, now: float, restart: bool) -> None:
+    """Restart or stop the retransmission timer after a new acknowledgement (``NewAck``)."""
     s = c.half[h]
     if restart:
         s.rto = retransmission_timeout(c, h)
@@ -236,7 +239,7 @@ def new_ack(c: Record, h: int, now: float, restart: bool) -> None:
 def received_ack(
     c: Record, h: int, now: float, ack: int, count: int, holes: int, echo: float
 ) -> None:
-    """Everything that an acknowledgement changes, but for what it lets go (``ReceivedAck``)."""
+    """Process an acknowledgement, and send the data that it allows (``ReceivedAck``)."""
     s = c.half[h]
     front = max(s.snd_una, s.rtt_history)
     if front < s.snd_nxt and ack > front and not c.half[h].segment[front & RING].ever_retrans:
@@ -286,7 +289,7 @@ def _process_ack(
     duplicates: int,
     resent: bool,
 ) -> None:
-    """The head has moved (``ProcessAck``)."""
+    """Process an advance of the cumulative acknowledgement (``ProcessAck``)."""
     s = c.half[h]
     s.data_retries = 0
     acked = acked_bytes // SEGMENT_BYTES
@@ -343,7 +346,7 @@ def _process_ack(
 
 @compiled
 def retx_timeout(c: Record, h: int, now: float) -> None:
-    """The retransmission timer (``ReTxTimeout``). The seventh in a row gives up."""
+    """Process an expired retransmission timer (``ReTxTimeout``); the seventh in a row aborts."""
     s = c.half[h]
     s.timer_expires = math.inf
     if s.snd_una == s.snd_nxt:

@@ -1,4 +1,4 @@
-"""The receiving end of a half: what has come, when to acknowledge it, whom to tell."""
+"""Receiving end of a half: acknowledgements, ns-3's receiver, and reports of arrivals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SACK_BYTES = 8
 
 @compiled
 def send_ack(c: Record, d: int, now: float, i: int, late: int, duplicate: int) -> None:
-    """Acknowledge what came of half ``d``; segment ``i`` is the reason."""
+    """Send an acknowledgement of half ``d``, caused by segment ``i``."""
     r = c.half[d]
     back = c.half[1 - d]
     r.delack_expires = math.inf
@@ -44,7 +44,7 @@ def send_ack(c: Record, d: int, now: float, i: int, late: int, duplicate: int) -
 
 @compiled
 def receive_data(c: Record, d: int, now: float, i: int) -> None:
-    """Segment ``i`` of half ``d`` is there."""
+    """Process data segment ``i`` of half ``d`` as ns-3 does (``ReceivedData``)."""
     r = c.half[d]
     segment = c.half[d].segment[i & RING]
     if i < r.rcv_nxt or segment.arrival:
@@ -78,7 +78,7 @@ def receive_data(c: Record, d: int, now: float, i: int) -> None:
 
 @compiled
 def next_arrival(c: Record, d: int) -> bool:
-    """Whether a message of half ``d``, or more of one, has arrived and nobody was told."""
+    """Report the next arrival of half ``d`` in ``arrival_...``; return whether there is one."""
     r = c.half[d]
     while r.messages_delivered < r.messages_queued:
         m = r.message[r.messages_delivered & MESSAGES]

@@ -1,4 +1,4 @@
-"""A sender's segments: cutting them, sending them, what acknowledgements say of them."""
+"""A sender's segments: segmentation, transmission, and marks of SACK and loss."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from mpcsim.sim.network.tcp.wire import DROPPED, launch
 
 @compiled
 def in_flight(c: Record, h: int) -> int:
-    """``pipe`` of RFC 6675: units sent that are neither known to be there nor known to be lost."""
+    """Return ``pipe`` of RFC 6675: units sent, neither acknowledged nor marked lost."""
     s = c.half[h]
     return s.packets_out - s.sacked_out - s.lost_out + s.retrans_out
 
 
 @compiled
 def segment_units(c: Record, size: int) -> int:
-    """Units of a segment."""
+    """Return the units of a segment of ``size`` bytes."""
     return 1 if c.linux else size
 
 
 @compiled
 def next_segment(c: Record, h: int, now: float, most: int) -> int:
-    """Make the next new segment, of up to ``most`` bytes; its number."""
+    """Make the next new segment, of up to ``most`` bytes; return its number."""
     s = c.half[h]
     size = min(s.bytes_available - s.bytes_sent, SEGMENT_BYTES, most)
     m = c.half[h].message[s.sending_message & MESSAGES]
@@ -40,7 +40,7 @@ def next_segment(c: Record, h: int, now: float, most: int) -> int:
     segment.index = i - m.first_segment
     s.bytes_sent += size
     s.snd_nxt += 1
-    while m.begin + m.size < s.bytes_sent:  # the beginning of the next message comes along
+    while m.begin + m.size < s.bytes_sent:  # it has the beginning of the next message, too
         s.sending_message += 1
         m = s.message[s.sending_message & MESSAGES]
         m.first_segment = i
@@ -59,7 +59,7 @@ def next_segment(c: Record, h: int, now: float, most: int) -> int:
 
 @compiled
 def transmit(c: Record, h: int, now: float, i: int) -> None:
-    """Put segment ``i`` on the wire, with an acknowledgement of what came the other way."""
+    """Put segment ``i`` on the wire, with an acknowledgement of the other direction."""
     s = c.half[h]
     back = c.half[1 - h]
     segment = c.half[h].segment[i & RING]
@@ -93,7 +93,7 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
             share = min(own.begin + own.size, segment.end_seq)
             share -= max(own.begin, segment.end_seq - segment.size)
             own.wire_ms += (share + c.header) * byte_ms
-            # Behind others' packets, and along with others' bytes.
+            # Time behind other packets, and of other messages' bytes in the segment.
             own.waited += max(before - max(now, own.left), 0.0)
             own.waited += (segment.size - share) * byte_ms
             own.left = s.wire[0].free
@@ -116,7 +116,7 @@ def transmit(c: Record, h: int, now: float, i: int) -> None:
 
 @compiled
 def mark_retransmitted(c: Record, h: int, i: int) -> None:
-    """Count segment ``i`` as sent again."""
+    """Mark segment ``i`` as retransmitted."""
     s = c.half[h]
     segment = c.half[h].segment[i & RING]
     segment.ever_retrans = 1
@@ -127,7 +127,8 @@ def mark_retransmitted(c: Record, h: int, i: int) -> None:
 
 @compiled
 def mark_sacked(c: Record, h: int, count: int) -> int:
-    """Note the segments that had come when ``count`` had; the units of those not known before."""
+    """Mark the segments of the receiver's first ``count`` arrivals; return the newly marked
+    units."""
     s = c.half[h]
     found = 0
     for i in range(s.snd_una, s.snd_nxt):
@@ -150,7 +151,7 @@ def mark_sacked(c: Record, h: int, count: int) -> int:
 
 @compiled
 def pop_acked(c: Record, h: int) -> int:
-    """Drop the first segment, which is acknowledged; its units, unless it was known to be there."""
+    """Remove the first segment, now acknowledged; return its units, 0 if it was marked before."""
     s = c.half[h]
     segment = c.half[h].segment[s.snd_una & RING]
     units = segment_units(c, segment.size)
@@ -170,7 +171,7 @@ def pop_acked(c: Record, h: int) -> int:
 
 @compiled
 def mark_lost(c: Record, h: int, i: int) -> int:
-    """Take segment ``i`` for lost; the units that were not taken for lost before."""
+    """Mark segment ``i`` lost; return its units, 0 if it was marked before."""
     s = c.half[h]
     segment = c.half[h].segment[i & RING]
     if segment.lost or segment.sacked:

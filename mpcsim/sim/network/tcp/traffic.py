@@ -1,16 +1,14 @@
-"""Messages over the links of a network: which connection carries one, and what arrives next.
+"""Traffic on all connections of a network: assignment of messages, and the next arrival.
 
-HTTP/1.1 has a pool of connections over each link. A message takes the one that carried its pair's
-last message, if nothing goes that way on it; else one on which nothing goes; else it opens another;
-and if the pool is used up, it waits until one is free. An exchange (a request and its answer, as a
-running service has them) keeps its connection to itself until it is over. HTTP/2 has one connection
-over each link: whatever a message waits for, those behind it wait for, too.
+HTTP/1.1 has a pool of connections over each link. A message takes the connection of its pair's last
+message, if that is idle in this direction; else an idle one; else it opens another; and if the pool
+is exhausted, it waits until one is free. An exchange (a request and its answer, in a running
+service) keeps its connection exclusively until it is over. HTTP/2 has one connection over each
+link, with head-of-line blocking.
 
-Connections are found by their links, and the one on which something happens next at the top of a
-tree of times, so that a network of hundreds of links costs little more for each message.
-
-The engine asks one question at a time; the replay asks them from compiled code. So both agree.
-"""
+A link has the list of its connections; a tournament tree of times gives the connection with the
+next event, so that hundreds of links cost little more a message. The engine calls these functions
+from Python, the replay from compiled code; both give the same times."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from mpcsim.sim.network.tcp.state import MESSAGES, UNREPORTED, Record, Times
 
 @compiled
 def set_next_event(times: Times, top: int, k: int, at: float) -> None:
-    """Something happens next on connection ``k`` at this time."""
+    """Set the time of connection ``k``'s next event in the tournament tree."""
     place = len(times) // 2 + k
     times[place] = at
     while place != top:
@@ -37,7 +35,7 @@ def set_next_event(times: Times, top: int, k: int, at: float) -> None:
 
 @compiled
 def first_event(times: Times, top: int) -> int:
-    """The connection on which something happens first."""
+    """Return the connection with the first event."""
     place = top
     while place < len(times) // 2:
         place *= 2
@@ -48,7 +46,7 @@ def first_event(times: Times, top: int) -> int:
 
 @compiled
 def _next_event_elsewhere(times: Times, top: int, k: int) -> float:
-    """When something happens next on any connection but ``k``."""
+    """Return the time of the next event on any connection but ``k``."""
     place = len(times) // 2 + k
     soonest = math.inf
     while place != top:
@@ -59,7 +57,7 @@ def _next_event_elsewhere(times: Times, top: int, k: int) -> float:
 
 @compiled
 def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Record:
-    """A connection with the present state of the wires, which it shares with others."""
+    """Return connection ``k`` with the present state of its wires, which connections share."""
     c, head = connections[k], heads[k]
     for h in range(2):
         shared = links[head.link].wire[h ^ head.flip]
@@ -74,7 +72,7 @@ def _checkout(connections: Record, heads: Record, links: Record, k: int) -> Reco
 def _checkin(
     connections: Record, heads: Record, times: Times, pool: Record, links: Record, k: int
 ) -> None:
-    """Write back what ``_checkout`` has lent, and when something happens next."""
+    """Write back the wires' state after ``_checkout``, and the time of the next event."""
     c, head = connections[k], heads[k]
     for h in range(2):
         shared = links[head.link].wire[h ^ head.flip]
@@ -87,7 +85,7 @@ def _checkin(
 
 @compiled
 def reset(heads: Record, times: Times, pool: Record, links: Record) -> None:
-    """No connection, no packet."""
+    """Reset traffic: no connection, no packet."""
     state = pool[0]
     for k in range(state.used):
         heads[k].link = -1
@@ -113,7 +111,7 @@ def _open(
     transfers: Record,
     t: Record,
 ) -> int:
-    """A new connection for a transfer; -2: no record is left."""
+    """Return a new connection for a transfer; -2: no record is left."""
     state = pool[0]
     k = state.spare
     if k >= 0:
@@ -160,7 +158,7 @@ def choose(
     transfers: Record,
     t: Record,
 ) -> int:
-    """The connection for a transfer; -1: all are taken, -2: no record is left."""
+    """Return the connection for a transfer; -1: all are busy, -2: no record is left."""
     link = links[t.link]
     free = -1
     count = 0
@@ -210,7 +208,7 @@ def place(
     number: int,
     now: float,
 ) -> int:
-    """Put a transfer on a connection, if one is free; ``choose``'s answer."""
+    """Put a transfer on a connection, if one is free; return what ``choose`` returns."""
     t = transfers[number]
     k = choose(connections, heads, times, pool, links, transfers, t)
     t.connection = max(k, -1)
@@ -248,7 +246,7 @@ def extend(
     now: float,
     size: int,
 ) -> None:
-    """``size`` more bytes of a transfer are there to be sent."""
+    """Make ``size`` more bytes of a transfer available for sending."""
     t = transfers[number]
     t.available += size
     if t.connection < 0:
@@ -273,7 +271,7 @@ def place_waiting(
     number: int,
     now: float,
 ) -> None:
-    """Let the transfers that wait for a connection over a link have it, in their order."""
+    """Put the transfers that wait for a connection over a link on free ones, in their order."""
     while True:
         first = -1
         for k in range(len(transfers)):
@@ -287,19 +285,19 @@ def place_waiting(
 
 @compiled
 def zero_if_rounding(ms: float) -> float:
-    """A time without what rounding has left of nothing."""
+    """Return a time, or 0 if it is only a rounding error."""
     return 0.0 if abs(ms) < 1e-9 else ms
 
 
 @compiled
 def attribute_time(c: Record, t: Record, now: float) -> None:
-    """Where the time of a transfer that has arrived went."""
+    """Split the time of an arrived transfer into its parts."""
     m = c.half[c.arrival_half].message[c.arrival_slot]
     t.arrived = now
     late = zero_if_rounding(now - m.left - t.forward)
     t.recovery = late if m.resent else 0.0
     t.queueing = 0.0 if m.resent else late
-    if m.began < t.given:  # parts of it went before it was whole
+    if m.began < t.given:  # parts of it were sent before it was whole
         rest = now - t.given - t.forward - late
         t.handshake = 0.0
         t.transmission = min(m.wire_ms, rest)
@@ -324,7 +322,7 @@ def advance(
     now: float,
     until: float,
 ) -> tuple[int, float]:
-    """Let time pass up to ``until``, or to the next arrival if that is sooner.
+    """Advance time to ``until``, or to the next arrival if that is sooner.
 
     Args:
         waiting: whether a transfer may wait for a connection.
@@ -365,8 +363,8 @@ def advance(
 
 @compiled
 def _give_up(c: Record, pool: Record, transfers: Record, k: int) -> None:
-    """Fail everything on connection ``k``, of which an end has heard nothing for too long. It is
-    closed: who sends something over it next opens it anew."""
+    """Fail all transfers on connection ``k``, which an end has aborted; the next message reopens
+    it."""
     for number in range(len(transfers)):
         if transfers[number].connection == k:
             transfers[number].connection = -3 - k
@@ -398,7 +396,7 @@ def _report_failure(
     waiting: bool,
     now: float,
 ) -> int:
-    """Note the first transfer that failed as what to tell; its connection."""
+    """Report the first failed transfer as the next arrival; return its connection."""
     first = -1
     for number in range(len(transfers)):
         t = transfers[number]
@@ -453,7 +451,7 @@ def release(
     pair: int,
     now: float,
 ) -> None:
-    """An exchange is over: its connections may carry others."""
+    """Release the connections of an exchange that is over."""
     for k in range(pool[0].used):
         head = heads[k]
         if head.link >= 0 and head.owner == pair:
@@ -471,7 +469,7 @@ def close_session(
     transfers: Record,
     session: int,
 ) -> None:
-    """A session is over: its connections are closed."""
+    """Close the connections of a session that is over."""
     state = pool[0]
     for n in range(len(links)):
         before = -1

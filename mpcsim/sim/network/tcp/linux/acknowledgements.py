@@ -1,4 +1,4 @@
-"""Everything that an acknowledgement changes at a Linux sender."""
+"""Processing of acknowledgements at a Linux sender (``tcp_input.c``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ def receive_ack(
     kind: int,
     again_there: int,
 ) -> None:
-    """Everything that an acknowledgement changes (``tcp_ack``)."""
+    """Process an acknowledgement (``tcp_ack``).
+
+    Args:
+        ack: cumulative acknowledgement: next segment expected.
+        count: arrivals at the receiver that SACK blocks cover.
+        holes: above 0 if there are SACK blocks.
+        echo: time stamp echoed.
+        kind: of the packet; DATA is 0.
+        again_there: 1: it answers a duplicate segment (D-SACK).
+    """
     s = c.half[h]
     if ack < s.snd_una:
         write_xmit(c, h, now)
@@ -47,7 +56,7 @@ def receive_ack(
     lost_before = s.lost_out
     delivered = 0
     first_sack = -1.0
-    newest = -1.0  # when the last of those was sent that give a round trip
+    newest = -1.0  # transmission time of the newest segment that gives a sample
     original = False
     if again_there and s.undo_marker >= 0 and s.undo_retrans > 0:
         s.undo_retrans -= 1
@@ -108,8 +117,8 @@ def receive_ack(
         least = now - newest if newest >= 0 else rtt
         s.min_rtt = min(s.min_rtt, least)
         congestion.update_delay_min(c, h, now, least)
-    # The timer begins anew, too, when something has come that was sent before what is missing was
-    # sent again (``tcp_clean_rtx_queue``).
+    # The timer is restarted, too, when a segment is acknowledged selectively that was sent before
+    # the missing one was retransmitted (``tcp_clean_rtx_queue``).
     anew = advanced
     if not advanced and first_sack >= 0 and s.snd_una < s.snd_nxt:
         anew = first_sack < s.segment[s.snd_una & RING].xmit_ts
@@ -136,15 +145,15 @@ def receive_ack(
 def _process_tlp_ack(
     c: Record, h: int, ack: int, advanced: bool, sacked: bool, pure: bool, again_there: int
 ) -> None:
-    """What became of a tail loss probe (RFC 8985, section 7.4)."""
+    """Detect whether a tail loss probe repaired a loss (``tcp_process_tlp_ack``; RFC 8985, 7.4)."""
     s = c.half[h]
     if ack < s.tlp_end_seq:
         return
     if not s.tlp_is_retrans or again_there:
         s.tlp_end_seq = -1
     elif ack > s.tlp_end_seq or advanced:
-        # In Linux a probe's loss shows when something sent after it is acknowledged, or when the
-        # acknowledgement moves on without telling of a duplicate.
+        # In Linux a loss shows when data sent after the probe is acknowledged, or when the
+        # cumulative acknowledgement advances without a D-SACK.
         if ack > s.tlp_end_seq:
             init_cwnd_reduction(c, h)
             s.cwnd = s.ssthresh
@@ -164,10 +173,10 @@ def _fastretrans_alert(
     original: bool,
     again_there: int,
 ) -> tuple[bool, bool]:
-    """An acknowledgement that is not just the next one (``tcp_fastretrans_alert``).
+    """Process an acknowledgement that is dubious, or outside of OPEN (``tcp_fastretrans_alert``).
 
     Returns:
-        Whether a timer was set; whether to send again what is lost.
+        Whether a timer was set; whether to retransmit lost segments.
     """
     s = c.half[h]
     if s.ca_state == OPEN:
@@ -201,7 +210,11 @@ def _fastretrans_alert(
 def _process_loss(
     c: Record, h: int, now: float, echo: float, advanced: bool, sacked: bool, original: bool
 ) -> bool:
-    """After a timeout: whether to send again what is lost (``tcp_process_loss``)."""
+    """Process an acknowledgement in LOSS, with F-RTO (``tcp_process_loss``; RFC 5682).
+
+    Returns:
+        Whether to retransmit lost segments.
+    """
     s = c.half[h]
     recovered = s.snd_una >= s.recover
     if advanced and may_undo(c, h, echo):
@@ -221,7 +234,7 @@ def _process_loss(
         elif advanced and not recovered:
             s.recover = s.snd_nxt
             if s.bytes_available > s.bytes_sent:
-                return False  # new data first: its acknowledgement tells whether it was too early
+                return False  # new data first: its acknowledgement shows a spurious timeout
             s.frto = 0
     if recovered:
         if may_undo(c, h, echo):

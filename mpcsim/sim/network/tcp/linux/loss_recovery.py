@@ -1,4 +1,4 @@
-"""Loss detection (RACK) and what follows for the window (PRR) at a Linux sender."""
+"""Loss detection (RACK, RFC 8985) and rate reduction (PRR, RFC 6937) at a Linux sender."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mpcsim.sim.network.tcp.state import DISORDER, OPEN, RECOVERY, RING, TIME_RE
 
 @compiled
 def rack_reo_wnd(c: Record, h: int) -> float:
-    """How long a segment may be late: nothing once three behind it are there (RFC 8985, 6.2)."""
+    """Return RACK's reordering window: 0 once three later segments have arrived (RFC 8985, 6.2)."""
     s = c.half[h]
     if s.ca_state >= RECOVERY or s.sacked_out >= REORDERING:
         return 0.0
@@ -23,10 +23,11 @@ def rack_reo_wnd(c: Record, h: int) -> float:
 
 @compiled
 def rack_detect_loss(c: Record, h: int, now: float) -> bool:
-    """RACK: what was sent before something that has come, long enough ago, is lost.
+    """Mark segments lost that were sent long enough before a delivered one
+    (``tcp_rack_detect_loss``).
 
     Returns:
-        Whether a timer was set for what may still come.
+        Whether a timer was set for segments that may still arrive.
     """
     s = c.half[h]
     if s.rack_xmit_ts == -math.inf:
@@ -58,7 +59,7 @@ def rack_detect_loss(c: Record, h: int, now: float) -> bool:
 
 @compiled
 def rack_advance(c: Record, h: int, now: float, i: int) -> None:
-    """Segment ``i`` has come: RACK learns from it."""
+    """Update RACK's newest delivered segment by segment ``i`` (``tcp_rack_advance``)."""
     s = c.half[h]
     segment = s.segment[i & RING]
     rtt = now - segment.xmit_ts
@@ -74,7 +75,7 @@ def rack_advance(c: Record, h: int, now: float, i: int) -> None:
 
 @compiled
 def cwnd_reduction(c: Record, h: int, delivered: int, lost: int, advanced: bool) -> None:
-    """Proportional rate reduction (``tcp_cwnd_reduction``)."""
+    """Set the window by proportional rate reduction (``tcp_cwnd_reduction``)."""
     s = c.half[h]
     if delivered <= 0 or s.recover_fs <= 0:
         return
@@ -93,6 +94,7 @@ def cwnd_reduction(c: Record, h: int, delivered: int, lost: int, advanced: bool)
 
 @compiled
 def init_cwnd_reduction(c: Record, h: int) -> None:
+    """Begin a reduction of the window (``tcp_init_cwnd_reduction``)."""
     s = c.half[h]
     s.recover = s.snd_nxt
     s.tlp_end_seq = -1
@@ -105,7 +107,7 @@ def init_cwnd_reduction(c: Record, h: int) -> None:
 
 @compiled
 def init_undo(c: Record, h: int) -> None:
-    """What to go back to if nothing was lost after all."""
+    """Remember the window, to restore it after a spurious reduction (``tcp_init_undo``)."""
     s = c.half[h]
     s.undo_marker = s.snd_una
     s.undo_retrans = s.retrans_out if s.retrans_out else -1
@@ -115,6 +117,7 @@ def init_undo(c: Record, h: int) -> None:
 
 @compiled
 def enter_recovery(c: Record, h: int) -> None:
+    """Enter fast recovery (``tcp_enter_recovery``)."""
     s = c.half[h]
     init_undo(c, h)
     init_cwnd_reduction(c, h)
@@ -123,7 +126,7 @@ def enter_recovery(c: Record, h: int) -> None:
 
 @compiled
 def may_undo(c: Record, h: int, echo: float) -> bool:
-    """Whether all that was sent again had come, or this acknowledges an original."""
+    """Return whether all retransmissions were spurious (D-SACK, or time stamp: Eifel, RFC 3522)."""
     s = c.half[h]
     if s.undo_marker < 0:
         return False
@@ -134,6 +137,7 @@ def may_undo(c: Record, h: int, echo: float) -> bool:
 
 @compiled
 def undo_cwnd_reduction(c: Record, h: int, unmark: bool) -> None:
+    """Restore the window (``tcp_undo_cwnd_reduction``); ``unmark``: clear loss marks, too."""
     s = c.half[h]
     if unmark:
         for i in range(s.snd_una, s.snd_nxt):
@@ -148,6 +152,7 @@ def undo_cwnd_reduction(c: Record, h: int, unmark: bool) -> None:
 
 @compiled
 def try_keep_open(c: Record, h: int) -> None:
+    """Enter OPEN, or DISORDER while segments are marked (``tcp_try_keep_open``)."""
     s = c.half[h]
     s.ca_state = DISORDER if s.sacked_out or s.lost_out or s.retrans_out else OPEN
     if s.ca_state == OPEN:

@@ -1,4 +1,4 @@
-"""The receiver of Linux: which segments it acknowledges at once, which later."""
+"""Linux's receiver: quick, delayed and compressed acknowledgements."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ MOST_ATO_MS = 200.0
 
 @compiled
 def dec_quickack_mode(c: Record, d: int) -> None:
+    """Count an acknowledgement off the quick ones (``tcp_dec_quickack_mode``)."""
     r = c.half[d]
     if r.quick_acks > 0:
         r.quick_acks -= 1
@@ -27,9 +28,11 @@ def dec_quickack_mode(c: Record, d: int) -> None:
 
 @compiled
 def receive_data(c: Record, d: int, now: float, i: int) -> None:
-    """Segment ``i`` of half ``d`` is there: quick acknowledgements first, then delayed ones. Of
-    what is behind a hole the first three segments are acknowledged at once (``dupacks`` counts
-    them), later ones together (``__tcp_ack_snd_check``)."""
+    """Process data segment ``i`` of half ``d`` (``tcp_data_queue``, ``__tcp_ack_snd_check``).
+
+    Acknowledgements are quick at first, then delayed. Behind a hole the first three segments are
+    acknowledged at once (``dupacks`` counts them), later ones together (compressed).
+    """
     r = c.half[d]
     segment = r.segment[i & RING]
     if i < r.rcv_nxt or segment.arrival:
@@ -75,21 +78,21 @@ def receive_data(c: Record, d: int, now: float, i: int) -> None:
 
 @compiled
 def _compressed_ack_wait(c: Record, d: int) -> float:
-    """How long acknowledgements wait to be put together: 1 ms or 5 % of a round trip, and a slack
-    of 0.1 ms."""
+    """Return the wait of compressed ACKs: 1 ms or 5 % of a round trip, and a slack of 0.1 ms."""
     back = c.half[1 - d]
     return (min(back.srtt / 20, 1.0) if back.rtt_samples else 1.0) + 0.1
 
 
 @compiled
 def send_ack_now(c: Record, d: int, now: float, i: int, duplicate: int) -> None:
+    """Send an acknowledgement at once (``tcp_send_ack``)."""
     dec_quickack_mode(c, d)
     send_ack(c, d, now, i, 0, duplicate)
 
 
 @compiled
 def _event_data_recv(c: Record, d: int, now: float) -> None:
-    """Learn how often data comes (``tcp_event_data_recv``)."""
+    """Update the delayed ACK timeout by the interval of data (``tcp_event_data_recv``)."""
     r = c.half[d]
     if r.ato <= 0:
         r.quick_acks = QUICK_ACKS
@@ -107,7 +110,7 @@ def _event_data_recv(c: Record, d: int, now: float) -> None:
 
 @compiled
 def _delayed_ack_wait(c: Record, d: int) -> float:
-    """How long an acknowledgement may wait (``tcp_send_delayed_ack``)."""
+    """Return the delay of an acknowledgement (``tcp_send_delayed_ack``)."""
     r = c.half[d]
     if r.ato <= LEAST_ATO_MS:
         return r.ato
@@ -120,10 +123,10 @@ def _delayed_ack_wait(c: Record, d: int) -> float:
 
 @compiled
 def on_delack_timer(c: Record, d: int) -> None:
-    """The timer of a delayed acknowledgement: no answer came to take it along."""
+    """Process an expired delayed ACK timer (``tcp_delack_timer_handler``)."""
     r = c.half[d]
     if r.ofo_segments:
-        return  # it is that of acknowledgements that were put together
+        return  # it is the timer of compressed acknowledgements
     if r.pingpong:
         r.pingpong = 0
         r.ato = LEAST_ATO_MS

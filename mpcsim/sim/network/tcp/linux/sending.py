@@ -1,4 +1,4 @@
-"""Data that a Linux sender sends, new and again, as far as its window allows."""
+"""Sending at a Linux sender: new data and retransmissions, within the window (``tcp_output.c``)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def write_xmit(c: Record, h: int, now: float) -> None:
 
 @compiled
 def _tso_autosize(c: Record, h: int) -> int:
-    """Segments that go to the device as one (``tcp_tso_autosize``): what would leave in 1/1024 s at
-    the window's pace and a bit more, at least two; more where round trips are short."""
+    """Return the segments of one burst to the device (``tcp_tso_autosize``).
+
+    They are those that leave in 1/1024 s at the window's pace and a bit more, at least two; more
+    where round trips are short."""
     s = c.half[h]
     size = 0
     if s.srtt > 0:
@@ -64,8 +66,10 @@ def _tso_autosize(c: Record, h: int) -> int:
 
 @compiled
 def _tso_should_defer(c: Record, h: int, now: float, room: int) -> bool:
-    """Whether to wait for room for more segments at once (``tcp_tso_should_defer``): if something
-    left within 1 ms, there is not much room, and the next acknowledgement is due within 1 ms."""
+    """Return whether to wait until a larger burst fits the window (``tcp_tso_should_defer``).
+
+    A burst is deferred if data left within 1 ms, there is little room, and the next acknowledgement
+    is due within 1 ms."""
     s = c.half[h]
     if (
         s.bytes_available - s.bytes_sent <= SEGMENT_BYTES
@@ -80,6 +84,7 @@ def _tso_should_defer(c: Record, h: int, now: float, room: int) -> bool:
 
 @compiled
 def _send_new_segment(c: Record, h: int, now: float) -> None:
+    """Send the next new segment, and start the timer if it is the only one in flight."""
     s = c.half[h]
     first = s.snd_una == s.snd_nxt
     i = next_segment(c, h, now, SEGMENT_BYTES)
@@ -93,7 +98,8 @@ def _send_new_segment(c: Record, h: int, now: float) -> None:
 
 @compiled
 def _event_data_sent(c: Record, h: int, now: float) -> None:
-    """Data in answer to data: delay acknowledgements, they can travel with it."""
+    """Note that data was sent (``tcp_event_data_sent``): in answer to data, delay ACKs
+    (pingpong)."""
     r = c.half[1 - h]
     if r.ato > 0 and now - r.lrcvtime < r.ato:
         r.pingpong = 1
@@ -104,7 +110,7 @@ def _event_data_sent(c: Record, h: int, now: float) -> None:
 
 @compiled
 def current_ssthresh(c: Record, h: int) -> int:
-    """``ssthresh`` of a connection that stops sending for a while (``tcp_current_ssthresh``)."""
+    """Return ``ssthresh`` before a reduction while idle (``tcp_current_ssthresh``)."""
     s = c.half[h]
     if s.ca_state == RECOVERY:
         return s.ssthresh
@@ -113,7 +119,7 @@ def current_ssthresh(c: Record, h: int) -> int:
 
 @compiled
 def _cwnd_restart(c: Record, h: int, now: float) -> None:
-    """The window after a pause: it halves for every timeout of it (RFC 2861)."""
+    """Halve the window for every timeout of an idle time (``tcp_cwnd_restart``; RFC 2861)."""
     s = c.half[h]
     idle = now - s.lsndtime
     if s.lsndtime == -math.inf:
@@ -129,13 +135,13 @@ def _cwnd_restart(c: Record, h: int, now: float) -> None:
         s.cwnd = max(window, least)
         s.snd_cwnd_stamp = now
         s.snd_cwnd_used = 0
-    if s.epoch_start >= 0:  # CUBIC's clock stands still meanwhile
+    if s.epoch_start >= 0:  # CUBIC's epoch is shifted by the idle time (``cubictcp_cwnd_event``)
         s.epoch_start = min(s.epoch_start + now - s.lsndtime, now)
 
 
 @compiled
 def _cwnd_validate(c: Record, h: int, now: float, begun: int, limited: bool) -> None:
-    """Note whether the window was used (``tcp_cwnd_validate``), and set the probe's timer."""
+    """Record whether the window was used (``tcp_cwnd_validate``), and set the probe's timer."""
     s = c.half[h]
     if s.snd_nxt == begun and not limited:
         return
@@ -163,7 +169,7 @@ def _cwnd_validate(c: Record, h: int, now: float, begun: int, limited: bool) -> 
 
 @compiled
 def is_cwnd_limited(c: Record, h: int) -> bool:
-    """Whether the window holds sending back; only then it grows (``tcp_is_cwnd_limited``)."""
+    """Return whether the window limits sending; only then it grows (``tcp_is_cwnd_limited``)."""
     s = c.half[h]
     if s.cwnd < s.ssthresh:
         return s.cwnd < 2 * s.max_packets_out
@@ -172,6 +178,7 @@ def is_cwnd_limited(c: Record, h: int) -> bool:
 
 @compiled
 def retransmit_skb(c: Record, h: int, now: float, i: int) -> None:
+    """Retransmit segment ``i`` (``tcp_retransmit_skb``)."""
     s = c.half[h]
     mark_retransmitted(c, h, i)
     if s.retrans_stamp < 0:
@@ -183,7 +190,7 @@ def retransmit_skb(c: Record, h: int, now: float, i: int) -> None:
 
 @compiled
 def xmit_retransmit_queue(c: Record, h: int, now: float) -> None:
-    """Send what is taken for lost again, as far as the window allows."""
+    """Retransmit lost segments as far as the window allows (``tcp_xmit_retransmit_queue``)."""
     s = c.half[h]
     if s.lost_out == 0:
         return

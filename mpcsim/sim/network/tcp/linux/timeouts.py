@@ -1,4 +1,4 @@
-"""The timer of a Linux sender: tail loss probes and retransmission timeouts."""
+"""Write timer of a Linux sender: tail loss probes, reordering and retransmission timeouts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from mpcsim.sim.network.tcp.state import (
 )
 
 GIVE_UP_MS = 924_600.0
+"""Time of retransmissions after which the connection is aborted (``tcp_retries2`` = 15)."""
 
 
 @compiled
 def on_write_timer(c: Record, h: int, now: float) -> None:
-    """The sender's timer."""
+    """Process the expired write timer (``tcp_write_timer_handler``)."""
     s = c.half[h]
     kind = s.timer_kind
     s.timer_expires = math.inf
@@ -58,8 +59,7 @@ def on_write_timer(c: Record, h: int, now: float) -> None:
 
 @compiled
 def _send_loss_probe(c: Record, h: int, now: float) -> None:
-    """Send something so that the receiver speaks: new data, or the last segment again; then the
-    timer begins anew (``tcp_send_loss_probe``)."""
+    """Send a tail loss probe: new data, or the last segment again (``tcp_send_loss_probe``)."""
     s = c.half[h]
     if s.tlp_end_seq < 0:
         if s.bytes_available > s.bytes_sent and s.snd_nxt - s.snd_una < RING:
@@ -80,8 +80,11 @@ def _send_loss_probe(c: Record, h: int, now: float) -> None:
 
 @compiled
 def _enter_loss(c: Record, h: int, now: float) -> None:
-    """Nothing came for too long (``tcp_enter_loss``); after ``tcp_retries2`` timeouts of the least
-    length, doubled up to the longest, the connection is given up (``retransmits_timed_out``)."""
+    """Enter LOSS after a retransmission timeout (``tcp_enter_loss``), or abort.
+
+    The connection is aborted after ``tcp_retries2`` timeouts of the least length, doubled up to the
+    longest (``retransmits_timed_out``).
+    """
     s = c.half[h]
     if s.partial_ack and s.retrans_stamp >= 0 and now - s.retrans_stamp >= GIVE_UP_MS:
         c.timed_out = 1

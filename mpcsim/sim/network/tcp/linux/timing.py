@@ -1,4 +1,4 @@
-"""Round trips and timers of a Linux sender."""
+"""Round-trip estimation and timers of a Linux sender (RFC 6298)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ LEAST_TIMER_MS = 2.0
 
 @compiled
 def whole_jiffies(wait: float) -> float:
-    """A wait in whole ticks of its clock (``usecs_to_jiffies``)."""
+    """Return a time rounded up to whole ticks of the clock (``usecs_to_jiffies``)."""
     return math.ceil(wait / TICK_MS) * TICK_MS
 
 
 @compiled
 def timer_wait(wait: float) -> float:
-    """A wait as its timers have it (``calc_wheel_index``): they ring up to one step late, and steps
-    are 4 ms, 32 ms from a quarter of a second on, 256 ms from 2 s on. Half a step on average."""
+    """Return the mean time to a timer's expiry on the timer wheel (``calc_wheel_index``).
+
+    Timers expire up to one step late, half a step on average. Steps are 4 ms, 32 ms from a quarter
+    of a second on, 256 ms from 2 s on."""
     wait = whole_jiffies(wait)
     if wait < 63 * TICK_MS:
         return wait + TICK_MS / 2
@@ -34,8 +36,10 @@ def timer_wait(wait: float) -> float:
 
 @compiled
 def estimate_rtt(c: Record, h: int, rtt: float) -> None:
-    """A round trip (``tcp_rtt_estimator``): the floor is under the variance, whose largest value
-    of a round trip counts. ``mdev`` is four times the mean deviation."""
+    """Update SRTT, RTTVAR and RTO by a round trip (``tcp_rtt_estimator``).
+
+    The floor is under the variance, which is its largest value in a round trip. ``mdev`` is four
+    times the mean deviation."""
     s = c.half[h]
     rtt = max(rtt, 0.001)
     floor = c.min_rto
@@ -68,7 +72,7 @@ def estimate_rtt(c: Record, h: int, rtt: float) -> None:
 
 @compiled
 def rearm_rto(c: Record, h: int, now: float) -> None:
-    """The retransmission timer, set anew (``tcp_rearm_rto``)."""
+    """Restart the retransmission timer (``tcp_rearm_rto``)."""
     s = c.half[h]
     if s.snd_una == s.snd_nxt:
         s.timer_expires = math.inf
@@ -82,7 +86,16 @@ def rearm_rto(c: Record, h: int, now: float) -> None:
 
 @compiled
 def schedule_loss_probe(c: Record, h: int, now: float, advancing: bool) -> bool:
-    """Set the timer of a tail loss probe, if one may be sent (RFC 8985, section 7.2)."""
+    """Set the timer of a tail loss probe, if one may be sent (``tcp_schedule_loss_probe``).
+
+    The probe timeout is that of RFC 8985, section 7.2.
+
+    Args:
+        advancing: whether an acknowledgement has just advanced ``snd_una``.
+
+    Returns:
+        Whether the timer was set.
+    """
     s = c.half[h]
     if s.snd_una == s.snd_nxt or s.ca_state != OPEN:
         return False
