@@ -102,8 +102,8 @@ def test_targets_are_reached_by_as_much_as_they_say(monkeypatch, made, targets):
     ("twin", "verdict"), [(105.0, "within 5%"), (94.0, "NOT within 5%"), (95.1, "within 5%")]
 )
 def test_a_twin_may_be_off_by_its_bound_or_what_repeats_scatter(twin, verdict):
-    assert verdict in capacity.Compared("calls", (100.0,), twin, 0.05).row()
-    scattered = capacity.Compared("calls", (90.0, 100.0, 110.0), twin, 0.05)
+    assert verdict in capacity.Comparison("calls", (100.0,), twin, 0.05).row()
+    scattered = capacity.Comparison("calls", (90.0, 100.0, 110.0), twin, 0.05)
     assert scattered.scatter == pytest.approx(0.1)
     assert "   within 20%" in scattered.row()
 
