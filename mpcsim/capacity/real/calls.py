@@ -157,5 +157,5 @@ def current_call() -> Call | None:
 
 
 def begin(call: Call) -> None:
-    """Let this task, and those it starts, act on behalf of a call."""
+    """Attribute this task, and those it starts, to a call."""
     _CALL.set(call)

@@ -252,7 +252,7 @@ class LoadedService(KernelDriver):
         )
 
     async def _answer(self, call: Call, order: _Order) -> None:
-        """Let the service answer a call. Its caller may have given it up by then."""
+        """Run a call at the service. Its caller may have given it up by then."""
         outcome = kernel.BROKEN
         if (node := self._carrier.process(call, NODE)) != NONE:
             asking = await self._users.request(order, self._seed)
@@ -307,7 +307,7 @@ def _check(layout: Layout, deployment: Model, events: Sequence[Event]) -> None:
 
 @contextmanager
 def _untimed() -> Iterator[None]:
-    """Let computing take no virtual time within the block."""
+    """Stop charging computation to virtual time within the block."""
     loop = asyncio.get_running_loop()
     with loop.free() if isinstance(loop, VirtualLoop) else nullcontext():
         yield

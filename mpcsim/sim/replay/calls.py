@@ -29,39 +29,39 @@ from mpcsim.sim.replay.steps import GATEWAY, NO_TIMEOUTS, GraphMessage, Step, Ti
 RUNS: Final = 24
 """Each link is the slow one in some of them, with each of the others."""
 AT_ONCE: Final = 1e-6
-"""What is nearer than this is the same time, but for rounding."""
+"""Difference in ms below which two times count as equal: rounding."""
 NEAR_MS: Final = 5.0
 FAR_MS: Final = 150.0
 SPREAD: Final = 1.0
-"""Of latencies: wide, so that now this, now that comes last."""
+"""Standard deviation of the logarithm of latencies: wide, so that messages overtake each other."""
 SEGMENTS: Final = 400
-"""No window makes anything wait."""
+"""Initial window in segments, so large that no message waits for it."""
 IN_ORDER: Final = "2"
 """HTTP/2: what is sent over a link arrives in this order."""
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One call, since it began."""
+    """Recording of one call; times in ms since it began."""
 
     ended_ms: float
     messages: Sequence[DeliveredMessage]
 
 
 def recording_network(run: int) -> Network:
-    """Over what the call is made in run ``run``."""
+    """Return the network over which run ``run`` makes the call."""
     latencies = (LogNormal(FAR_MS if run >> bit & 1 else NEAR_MS, SPREAD) for bit in range(3))
     connection = Connection(initial_window=SEGMENTS, http=IN_ORDER)
     return Network.star(*latencies, mbit_per_s=1e9, connection=connection)
 
 
 class _MessageName(NamedTuple):
-    """What a message is called in every run."""
+    """Identity of a message, the same in every run."""
 
     asking: Endpoint
     asked: Endpoint
     nth: int
-    """Of the requests between these ends."""
+    """Number of the request among those between these ends, from 0 on."""
     answer: bool
 
 
@@ -132,7 +132,7 @@ def build_graph(
 
 
 def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
-    """When each message of a run arrived, by its name in the graph.
+    """Return the arrival time in ms of each message of a run, by its name in the graph.
 
     Raises:
         UsageError: a request has more than one answer.
@@ -141,7 +141,7 @@ def arrival_times(name: str, run: RecordedCall) -> dict[str, float]:
 
 
 def _messages_by_name(name: str, run: RecordedCall) -> dict[_MessageName, DeliveredMessage]:
-    """Its messages by name; those after its end left out."""
+    """Return a run's messages by name, without those after the call's end."""
     found: dict[_MessageName, DeliveredMessage] = {}
     nth: Counter[tuple[Endpoint, Endpoint]] = Counter()
     asking: dict[int, _MessageName] = {}
@@ -197,7 +197,7 @@ def _place_name(place: PartyId) -> str:
 
 
 def message_name(asking: Endpoint, asked: Endpoint, nth: int, *, answer: bool) -> str:
-    """What a message of a call is called.
+    """Return the name of a message of a call.
 
     Args:
         asking: who sent the request that it is, or is the answer to; ``asked``: who got that.

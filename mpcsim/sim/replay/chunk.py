@@ -30,26 +30,26 @@ class Chunk:
 
     plan: Plan
     ends: dict[PartyId, Floats]
-    """When each party finished; infinite if it did not: a call that failed."""
+    """Finishing time of each party in each sample; infinite for a call that failed."""
     starts: Floats
-    """Of each step; empty unless asked for, like all that follow."""
+    """Start of each step; empty unless an explanation is asked for, like all that follow."""
     joined: Bools
     """Whether a step directly follows the one before it."""
     arrivals: Floats
-    """Of each message."""
+    """Arrival of each message."""
     parts: Floats
-    """Where the time of each hop went, by ``SIMULATED``."""
+    """Time of each hop, split by ``SIMULATED``."""
 
     @classmethod
     def of(cls, plan: Plan, ends: Floats) -> Chunk:
-        """Nothing but the ends: a row for each party."""
+        """Make a chunk of finishing times alone: a row for each party."""
         none = np.empty((0, 0))
         by_party = dict(zip(plan.parties, ends, strict=True))
         return cls(plan, by_party, none, none.astype(np.bool_), none, none)
 
     @cached_property
     def finished(self) -> Floats:
-        """When the last party finished."""
+        """Finishing time of the last party, for each sample."""
         latest: Floats = np.maximum.reduce(list(self.ends.values()))
         return latest
 

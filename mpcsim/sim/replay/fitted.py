@@ -66,11 +66,11 @@ class FittedTransfers:
         self._needs_back = np.abs(self._factors[:, 1]) > NEGLIGIBLE
 
     def _every(self, drawn: Drawn) -> Floats:
-        """One for each sample, if there is one for all."""
+        """Return a value for each sample; one that holds for all is repeated."""
         return np.broadcast_to(drawn, self.count).astype(np.float64)
 
     def simulate(self, seed: int, number: int, count: int, purpose: str = "samples") -> Chunk:
-        """As many samples as a chunk asks for."""
+        """Draw and evaluate the samples of one chunk."""
         plan = self._plan
         source = SampledDraws(seed, number, purpose)
         each = slice(0, count)
@@ -124,7 +124,7 @@ class FittedTransfers:
 
 
 def _off(ours: float, theirs: float) -> float:
-    """How much larger one is, as a share of the other."""
+    """Return by which share of ``theirs`` a value is larger; negative if it is smaller."""
     return float(ours / theirs - 1) if theirs else 0.0
 
 
@@ -153,7 +153,7 @@ def chunks(
 
 
 def _took(plan: Plan, draws: DrawTable, count: int) -> Floats:
-    """How long each transfer took in the samples of a table."""
+    """Return the duration of each transfer in each sample of a table."""
     took = np.empty((len(plan.hops), count))
     for first in range(0, count, CHUNK):
         each = slice(first, min(first + CHUNK, count))

@@ -63,19 +63,19 @@ class ReplayOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class MessageGraph:
-    """What a session does, without when."""
+    """Message graph of a session: its steps and messages, without times."""
 
     name: str
-    """What was run, e.g. ``sign secp256k1``."""
+    """Name of the recorded run, e.g. ``sign secp256k1``."""
     steps: tuple[Step, ...]
-    """In an order in which they can run; those of a party in the order in which they do run."""
+    """Steps in an order in which they can run; each party's in the order in which they do run."""
     messages: tuple[GraphMessage, ...]
     scope: Scope = "protocol"
-    """Of a protocol (``record``), or of a call of the REST API (``calls.build_graph``)."""
+    """Kind of the run: of a protocol (``record``), or a REST call (``calls.build_graph``)."""
     timeouts_s: Timeouts = NO_TIMEOUTS
-    """How long a call's node waits for the gateway, and the gateway for an MPC node; a call whose
-    answer comes later has failed. A protocol has no time-outs; a service may have another MPC node
-    sign where one was late, which a replay does not know."""
+    """Time-outs of a call: of the node for the gateway, and of the gateway for an MPC node; a call
+    whose answer comes later has failed. A protocol has no time-outs; a service may have another MPC
+    node sign where one was late, which a replay does not know."""
 
     @property
     def parties(self) -> tuple[PartyId, ...]:
@@ -94,7 +94,7 @@ class MessageGraph:
         approximate: bool = False,
         tolerance: float = TOLERANCE,
     ) -> Replay:
-        """When the session finishes, ``samples`` times over.
+        """Replay the session ``samples`` times; return its finishing times.
 
         The same graph, network, costs, seed and number of samples give the same result. Memory
         does not grow with the samples but for what is kept: 8 bytes for each, and as many again
@@ -226,7 +226,7 @@ class MessageGraph:
 
 
 def _check(samples: int, approximate: bool, tolerance: float, **more: bool) -> None:
-    """Can there be so many samples, with all of that?"""
+    """Check that so many samples can be replayed with these options."""
     if not 0 < tolerance < math.inf:
         raise UsageError(f"tolerance is {tolerance}: not above 0, or not finite")
     if tolerance != TOLERANCE and not approximate:

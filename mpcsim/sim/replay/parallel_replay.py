@@ -41,7 +41,7 @@ AHEAD: Final = 64
 
 @dataclass(frozen=True)
 class ReplayJob:
-    """What is replayed; goes to other processes."""
+    """Description of a replay, as it is sent to worker processes."""
 
     steps: tuple[Step, ...]
     messages: tuple[GraphMessage, ...]
@@ -68,7 +68,7 @@ class ReplayJob:
 
 @dataclass
 class ReplayBlockResult:
-    """What some samples came to."""
+    """Result of one block of samples."""
 
     finished: QuantileSketch
     parties: dict[PartyId, QuantileSketch]
@@ -163,14 +163,14 @@ _CACHE: Final = _ThreadCache()
 
 
 def _run_block(job: ReplayJob, name: bytes, samples: range | None) -> Any:
-    """One block, in whatever process; None: how far off the approximation is."""
+    """Replay one block in this process, or, for None, evaluate how well transfers are fitted."""
     if _CACHE.ready is None or _CACHE.name != name:
         _CACHE.name, _CACHE.ready = name, _PreparedJob(job)
     return _CACHE.ready.evaluate_fit() if samples is None else _CACHE.ready.replay_block(samples)
 
 
 def _finite_times(times: Floats) -> Floats:
-    """The times of those that did not fail."""
+    """Return the times of the samples that did not fail."""
     found: Floats = times[np.isfinite(times)]
     return found
 
@@ -182,7 +182,7 @@ def _blocks(samples: int) -> list[range]:
 def _in_order(
     executor: Executor, task: Callable[[range], ReplayBlockResult], blocks: list[range]
 ) -> Iterator[ReplayBlockResult]:
-    """What blocks came to, in their order; on the way out, no more are begun."""
+    """Yield the results of blocks in their order; when the caller stops, no more are begun."""
     under_way: deque[Future[ReplayBlockResult]] = deque()
     try:
         for block in blocks:
@@ -197,7 +197,7 @@ def _in_order(
 
 
 def _job_digest(job: ReplayJob) -> bytes:
-    """What tells it from others."""
+    """Return a digest that identifies a job."""
     try:
         return hashlib.sha256(pickle.dumps(job)).digest()
     except Exception as error:

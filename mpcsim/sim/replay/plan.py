@@ -31,7 +31,7 @@ CHUNK: Final = 1024
 
 @dataclass(frozen=True)
 class PlannedHop:
-    """One transfer: a message on one hop of its route."""
+    """Transfer of a message over one hop of its route."""
 
     message: int
     key: TransferKey
@@ -191,7 +191,7 @@ class Plan:
         self.records = traffic_records(network, max(1, int(most.sum())), transfers)
 
     def _pairs(self) -> list[int]:
-        """Whose connection each message prefers: that of its two parties, or of its exchange."""
+        """Return the connection that each message prefers: its two parties', or its exchange's."""
         if self.scope == "rest":
             return [packet.exchange for packet in self.messages]
         ends = [tuple(sorted((packet.sender, packet.receiver))) for packet in self.messages]
@@ -206,7 +206,7 @@ Route = list[tuple[Direction, float]]
 def _routes(
     network: Network, messages: tuple[GraphMessage, ...], call: bool
 ) -> dict[tuple[PartyId, PartyId], Route]:
-    """How messages of each sender go to each receiver."""
+    """Return the route from each sender to each of its receivers."""
     routes: dict[tuple[PartyId, PartyId], Route] = {}
     path_of = service_paths(network) if call else {}
     for flow in {(packet.sender, packet.receiver) for packet in messages}:

@@ -1,4 +1,4 @@
-"""What the compiled course of a session works on: records of its steps, messages and hops."""
+"""Records of the compiled replay loop: the steps, messages and hops of a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of a replay: finishing times of many runs, and why. In milliseconds.
+"""Results of a replay: finishing times of many runs in ms, and their critical paths.
 
 Figures are loaded when they are asked for: matplotlib is optional.
 """
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from mpcsim.sim.figures import Chart
 
 CURVE_POINTS: Final = 10_001
-"""Of a distribution's curve in pictures."""
+"""Number of points of a distribution's curve in figures."""
 
 
 @dataclass(frozen=True)
 class PathShare:
-    """What something has to do with the critical path."""
+    """Share of a link or party in the critical paths."""
 
     probability: float
     """Share of the samples in which it is on the path."""
@@ -44,17 +44,17 @@ class Explanation:
     split_ms: Mapping[str, float]
     """Mean time by ``PARTS``; adds up to the mean finishing time."""
     links: Mapping[str, PathShare]
-    """By direction of a link, e.g. ``client → gateway``; without the service at its end."""
+    """Share of each link direction, e.g. ``client → gateway``; without the service at its end."""
     parties: Mapping[PartyId, PathShare]
     """Parties that a path passes through, with their computation on it."""
     last: Mapping[PartyId, float]
     """Share of the samples in which this party finishes last (the first of several)."""
     link_split_ms: Mapping[str, Mapping[str, float]]
-    """Of each direction in ``links`` its mean time by ``PARTS``; only what took any."""
+    """Mean time of each direction in ``links``, by ``PARTS``; parts that took none are left out."""
 
     def plot(self) -> Chart:
-        """What to move closer: links and computing parties by the time that critical paths spend
-        there; needs matplotlib.
+        """Draw links and computing parties by the time that critical paths spend there: what to
+        move closer; needs matplotlib.
 
         >>> figure = graph.replay(network, 1_000, explain=True).explanation.plot()
         """
@@ -76,7 +76,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Approximation:
-    """How far fitted transfers are from simulated ones."""
+    """Error of fitted transfers against simulated ones."""
 
     simulated: int
     """Samples that it was fitted to."""
@@ -111,7 +111,7 @@ class Approximation:
 
 
 class CompletionTimes(ABC):
-    """When many runs finished, however that is kept: what can be asked of it."""
+    """Finishing times of many runs, kept as samples or as a quantile sketch."""
 
     name: str
     network: str
@@ -120,19 +120,19 @@ class CompletionTimes(ABC):
     explanation: Explanation | None
     """None unless asked for."""
     approximation: Approximation | None
-    """How far off it is, or would have been; None unless asked for."""
+    """Error of the approximation, accepted or not; None unless asked for."""
     scope: Scope
-    """What was replayed; a REST call opens the vault before (``node.local`` times the whole)."""
+    """Kind of run replayed; a REST call opens the vault before (``node.local`` times the whole)."""
 
     @property
     @abstractmethod
     def samples(self) -> int:
-        """How many runs there were, with those that failed."""
+        """Number of runs, with those that failed."""
 
     @property
     @abstractmethod
     def failed(self) -> int:
-        """How many of the runs failed: TCP gave up a connection, or an answer came later than the
+        """Number of runs that failed: TCP gave up a connection, or an answer came later than the
         service waits. Mean, deviation, percentiles and curves are of the others."""
 
     @property
@@ -153,7 +153,7 @@ class CompletionTimes(ABC):
 
     @abstractmethod
     def curve(self) -> Floats:
-        """For pictures: times, or quantiles at levels that are evenly spread."""
+        """Return points of the curve for figures: times, or quantiles at evenly spread levels."""
 
     def percentile(self, percent: float) -> float:
         """The time within which ``percent`` of the runs that do not fail finish.
@@ -206,7 +206,7 @@ class CompletionTimes(ABC):
         return figures.tail_plot({title: {"": self.curve()}})
 
     def notes(self) -> list[str]:
-        """What one must know of the times."""
+        """Return the remarks that a reader of the times needs: approximation, failures."""
         notes = [str(self.approximation)] if self.approximation is not None else []
         if self.failed:
             notes.insert(
@@ -251,9 +251,9 @@ class Replay(CompletionTimes):
     compute: str
     seed: int
     finished_ms: Floats = field(repr=False)
-    """When the last party finished, for each sample; infinite for those that failed."""
+    """Finishing time of the last party in each sample; infinite for those that failed."""
     parties_ms: Mapping[PartyId, Floats] = field(repr=False)
-    """When each party finished; empty unless asked for."""
+    """Finishing times of each party; empty unless asked for."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
     scope: Scope = "protocol"
@@ -302,9 +302,9 @@ class Distribution(CompletionTimes):
     compute: str
     seed: int
     finished: QuantileSketch
-    """When the last party finished; of the runs that did not fail."""
+    """Finishing times of the last party, in the runs that did not fail."""
     parties: Mapping[PartyId, QuantileSketch] = field(repr=False)
-    """When each party finished; empty unless asked for."""
+    """Finishing times of each party; empty unless asked for."""
     explanation: Explanation | None = None
     approximation: Approximation | None = None
     scope: Scope = "protocol"
@@ -323,7 +323,7 @@ class Distribution(CompletionTimes):
         return self.finished.deviation
 
     def interval(self, percent: float, confidence: float = 0.95) -> tuple[float, float]:
-        """Where the true percentile lies, so surely; each end within 0.1 %, too.
+        """Return the confidence interval of a percentile in ms; each end is within 0.1 %, too.
 
         Raises:
             UsageError: percent is not between 0 and 100, or confidence not between 0 and 1.

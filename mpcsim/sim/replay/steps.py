@@ -1,4 +1,4 @@
-"""What a message graph consists of: messages and steps. Plain data."""
+"""Messages and steps of a message graph, as plain data."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Final
 from mpcsim.ids import PartyId
 
 GATEWAY: Final = PartyId(0)
-"""In a call, the end that holds no share."""
+"""Identifier of the end of a call that holds no share."""
 
 
 @dataclass(frozen=True)
 class GraphMessage:
-    """One message of the graph."""
+    """Message of the graph."""
 
     kind: str
     sender: PartyId
@@ -24,13 +24,14 @@ class GraphMessage:
     step: int
     """Number of the step that sends it."""
     exchange: int = -1
-    """Of a call: the request that it is, or answers. It has a connection to itself."""
+    """Number of the request of a call that the message is, or answers; -1 in a protocol. A request
+    has a connection to itself."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One round at one party; of a call, what one end sends at a time. It runs when its needs are
-    there, and, in a protocol, the party's last one is over."""
+    """Round at one party; in a call, the messages that one end sends at a time. A step runs when
+    its needs have arrived and, in a protocol, the party's step before is over."""
 
     party: PartyId
     protocol: str

@@ -53,7 +53,7 @@ class _VirtualParty(PlacedParty):
 
 
 class VirtualRun(SessionRun[_VirtualParty]):
-    """One session in virtual time."""
+    """Session in virtual time."""
 
     clock = "virtual"
 

@@ -194,7 +194,7 @@ def report_arrival(c: Record, now: float) -> bool:
 
 @compiled
 def step(c: Record) -> bool:
-    """Let the next thing happen, at ``c.next_event``; whether a message arrived by it."""
+    """Process the next event, at ``c.next_event``; return whether a message arrived with it."""
     now = c.next_event
     data = process_event(c)
     update_next_event(c)

@@ -1,4 +1,4 @@
-"""What the modules of the replay share: arrays of samples, and the names of the parts of time."""
+"""Shared types of the replay: arrays of samples, and the names of the parts of time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-"""One value a sample; or a single one that holds for all samples."""
+"""Array of one value a sample, or of a single one that holds for all."""
 Drawn = NDArray[np.float64] | NDArray[np.uint64]
 """Latencies, or keys of losses."""
 Bools = NDArray[np.bool_]
 Part = Literal["forward", "backward", "loss"]
-"""What is drawn for a transfer: latency there and back, and the key of its losses."""
+"""Kind of draw for a transfer: latency there or back, or the key of its losses."""
 
 PARTS: Final = (
     "compute",

@@ -17,10 +17,10 @@ from mpcsim.sim.streams import generator, stream_key
 
 
 class ArraySource(Protocol):
-    """Where the randomness of a chunk of samples comes from."""
+    """Source of the random draws of a chunk of samples."""
 
     def __call__(self, key: TransferKey, direction: Direction, part: Part, samples: slice) -> Drawn:
-        """One part of the draws of one transfer, for a range of samples.
+        """Return one kind of draw of one transfer, for a range of samples.
 
         Returns:
             An array of that length, or of length 1 if all samples have the same; nobody changes

@@ -36,7 +36,7 @@ def _swap(one: Record, other: Record) -> None:
 
 @compiled
 def _push(events: Record, waiting: int, at: float, order: int, hop: int) -> None:
-    """One more event on a heap of ``waiting``: the first to happen is on top."""
+    """Push an event on a heap of ``waiting`` events; the earliest is on top."""
     k = waiting
     events[k].at = at
     events[k].order = order
