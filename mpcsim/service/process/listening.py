@@ -33,7 +33,7 @@ from uvicorn.server import ServerState
 
 from mpcsim.errors import UsageError
 from mpcsim.service.error_codes import Code, of_framework
-from mpcsim.service.process.request_id import HEADER, IN_SCOPE, new_request_id
+from mpcsim.service.process.request_id import HEADER, IN_SCOPE, USER_IN_SCOPE, new_request_id
 from mpcsim.service.process.settings import seconds, setting, whole
 
 LOG = logging.getLogger(__name__)
@@ -190,8 +190,10 @@ class Connections:
         self.idle = Waiting(None)
         self.pipelining = Waiting(None)
         """Several requests are here; they need not leave a place between two of them."""
-        self._line: deque[HttpConnection] = deque()
-        """Connections with something to handle, in the order in which that came."""
+        self._lines: OrderedDict[str | None, deque[HttpConnection]] = OrderedDict()
+        """Connections with something to handle, in the order in which that came: a line for each
+        user whose request theirs was last, and one for those of whom that is not known. Each line
+        has its turn, so that nobody waits for all that one user asks."""
         self._begun = 0
         """Of how many something has been handled in this turn of the loop."""
         self.closed: Counter[Limit] = Counter()
@@ -212,8 +214,8 @@ class Connections:
     def take_turn(self, connection: HttpConnection) -> bool:
         """Return whether a connection may handle what has come, now; if not, it stands in line and
         is called."""
-        if self._line or self._begun >= CONNECTIONS_A_TURN:
-            self._line.append(connection)
+        if self._lines or self._begun >= CONNECTIONS_A_TURN:
+            self.stand_back(connection)
             return False
         if not self._begun:
             connection.loop.call_soon(self._next_turn, connection.loop)
@@ -222,12 +224,16 @@ class Connections:
 
     def stand_back(self, connection: HttpConnection) -> None:
         """Call a connection that has had its turn, and has more to handle, after all others."""
-        self._line.append(connection)
+        self._lines.setdefault(connection.last_user, deque()).append(connection)
 
     def _next_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._begun = min(len(self._line), CONNECTIONS_A_TURN)
-        for _ in range(self._begun):
-            loop.call_soon(self._line.popleft().go_on)
+        self._begun = 0
+        while self._lines and self._begun < CONNECTIONS_A_TURN:
+            user, line = self._lines.popitem(last=False)
+            loop.call_soon(line.popleft().go_on)
+            if line:
+                self._lines[user] = line  # behind the others
+            self._begun += 1
         if self._begun:
             loop.call_soon(self._next_turn, loop)
 
@@ -454,6 +460,16 @@ class HttpConnection(H11Protocol):
         self._is_behind = False
         """More of what has come is handled when its turn comes; nothing is read till then."""
         self._dropped_bytes = 0
+        self._last_user: str | None = None
+
+    @property
+    def last_user(self) -> str | None:
+        """The user whose request was the last that was answered here, if that is known."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None:  # the present one's user is known at its end
+            scope = cast(dict[str, Any], cycle.scope)
+            self._last_user = scope.get(USER_IN_SCOPE) or self._last_user
+        return self._last_user
 
     @property
     def state(self) -> State:
